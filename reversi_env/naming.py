@@ -1,0 +1,14 @@
+"""Names that people type: what to say when there is no such thing."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UnknownNameError(ValueError):
+    """A name that nothing has; the sentence shows the near misses, or else all names."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(set(known))
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names)}"
+        super().__init__(f"unknown {kind} {name!r}; {hint}")

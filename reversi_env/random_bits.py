@@ -1,0 +1,38 @@
+"""Random numbers for kernels: SplitMix64, whose whole state is one uint64 that the caller keeps.
+
+Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014, figure 17.
+"""
+
+import numpy as np
+
+from reversi_env.jit import kernel
+
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+@kernel
+def scramble(state: np.uint64) -> np.uint64:
+    """Returns 64 random bits from a state."""
+    bits = (state ^ (state >> np.uint64(30))) * _MIX_1
+    bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
+    return bits ^ (bits >> np.uint64(31))
+
+
+@kernel
+def stream(seed: np.uint64, index: int) -> np.uint64:
+    """Returns the first state of stream `index` of a seed; streams do not depend on how work is divided."""
+    return scramble(seed + _GAMMA * np.uint64(2 * index + 1))
+
+
+@kernel
+def next_state(state: np.uint64) -> np.uint64:
+    """Returns the state after `state`."""
+    return state + _GAMMA
+
+
+@kernel
+def below(state: np.uint64, bound: int) -> int:
+    """Returns a number in 0..bound−1 from a state; `bound` is small, so the bias (under bound / 2³²) does not show."""
+    return np.int64(((scramble(state) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
