@@ -5,7 +5,8 @@ constant of another file leaves the old machine code running. Here every module'
 digest of that module and of all modules of ours that it imports, so any edit leads to a new folder.
 
 The cache is `$REVERSI_CACHE_DIR`, else `$XDG_CACHE_HOME/reversi-lab`, else `~/.cache/reversi-lab`; where that cannot
-be written, or belongs to somebody else (compiled code is unpickled), a private temporary folder serves the process and those that it spawns.
+be written, or belongs to somebody else (compiled code is unpickled), a private temporary folder serves the process and
+those that it spawns.
 """
 
 import ast
@@ -28,6 +29,7 @@ import llvmlite
 import numba
 from numba.core import event
 from numba.core.caching import FunctionCache
+from numba.core.sigutils import normalize_signature
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,8 +52,8 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """
     with _LOCK:
         dispatcher: Any = numba.njit(nogil=True)(function)
-        with _numba_cache_at(_module_cache(Path(function.__code__.co_filename).resolve())):
-            dispatcher._cache = _ForgivingCache(function)
+        if cache := _cache_of(function):
+            dispatcher._cache = cache
         _DISPATCHERS.add(dispatcher)
     return dispatcher  # type: ignore[no-any-return]  # Numba has no types; a kernel is called as its Python source is
 
@@ -64,7 +66,7 @@ def cache_root() -> Path:
 @functools.cache
 def _writable_root(chosen: str | None, xdg: str | None) -> Path:
     if chosen:
-        root = Path(chosen)
+        root = Path(chosen).absolute()  # the working directory may change before something is compiled
     elif xdg:
         root = Path(xdg) / "reversi-lab"
     else:
@@ -80,10 +82,15 @@ def _writable_root(chosen: str | None, xdg: str | None) -> Path:
         return root
     except OSError as error:
         private = Path(tempfile.mkdtemp(prefix="reversi-lab-"))
-        atexit.register(shutil.rmtree, private, ignore_errors=True)
+        atexit.register(_remove, private, os.getpid())
         os.environ[_VARIABLE] = str(private)  # spawned processes share it instead of compiling again
         _LOG.warning("cannot keep compiled code in %s (%s); this run compiles into %s", root, error, private)
         return private
+
+
+def _remove(private: Path, owner: int) -> None:
+    if os.getpid() == owner:  # and not a forked child that ends first
+        shutil.rmtree(private, ignore_errors=True)
 
 
 @functools.cache
@@ -137,7 +144,7 @@ def _with_imports(path: Path) -> set[Path]:
 
 @functools.cache
 def _imports(source: Path) -> frozenset[Path]:
-    """Returns the modules of ours that a file names in its import statements, wherever those stand."""
+    """Returns the files of ours that a file's import statements name, wherever those stand."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(source.read_bytes())):
         if isinstance(node, ast.Import):
@@ -145,8 +152,24 @@ def _imports(source: Path) -> frozenset[Path]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    ours = (name.split(".") for name in names if name.split(".")[0] in _PACKAGES)
-    return frozenset(path for parts in ours if (path := _ROOT.joinpath(*parts).with_suffix(".py")).is_file())
+    modules = (_ROOT.joinpath(*name.split(".")) for name in names if name.split(".")[0] in _PACKAGES)
+    files = (file for module in modules for file in (module.with_suffix(".py"), module / "__init__.py"))
+    return frozenset(file for file in files if file.is_file())
+
+
+def _cache_of(function: Callable[..., Any]) -> FunctionCache | None:
+    """Returns where the compiled function is kept; None where it cannot be, or was typed into a notebook."""
+    source = Path(function.__code__.co_filename).resolve()
+    if not source.is_file():
+        return None
+    folder = _module_cache(source)
+    try:
+        with _numba_cache_at(folder):
+            cache = _ForgivingCache(function)
+    except RuntimeError:  # there is no folder that Numba could write
+        return None
+    # Where it cannot write (on a full disk, say) Numba quietly takes another folder, which knows of no digest.
+    return cache if folder in Path(cache.cache_path).parents else None
 
 
 @contextlib.contextmanager
@@ -164,7 +187,11 @@ class _ForgivingCache(FunctionCache):  # type: ignore[misc]  # Numba has no type
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            loaded = super().load_overload(sig, target_context)
+            # Two processes that save two signatures at one moment can give both the same file.
+            if loaded is not None and loaded.signature.args != normalize_signature(sig)[0]:
+                raise ValueError(f"it was compiled for {loaded.signature}")
+            return loaded
         except Exception as error:  # unpickling a damaged file can raise anything
             _LOG.warning("compiled code in %s cannot be read (%s); compiling anew", self.cache_path, error)
             with contextlib.suppress(OSError):

@@ -18,7 +18,7 @@ _SIDES = {**dict.fromkeys(("x", "*", "b", "black", "●"), BLACK), **dict.fromke
 _MOVE = re.compile(r"[a-j](?:10|[1-9])|pass|pa|ps|--|@@|\S", re.IGNORECASE)
 _PASSES = frozenset(("pass", "pa", "ps", "--", "@@"))
 _ROW = re.compile(r"^\s*(\d+)\s+(\S.*)$")
-_TO_MOVE = re.compile(r"(\S+)\s+to\s+move", re.IGNORECASE)
+_TO_MOVE = re.compile(r"(?<!\S)(\S+)\s+to\s+move", re.IGNORECASE)
 
 
 def square_name(square: int, size: int) -> str:
@@ -48,9 +48,10 @@ def parse_move(name: str, size: int) -> int:
 
 
 def parse_transcript(text: str, size: int) -> list[int]:
-    """Returns the moves of "f5d6c3…": any case, blanks, commas and move numbers ("1. f5") allowed; passes as size² where written.
+    """Returns the moves of "f5d6c3…", passes as size² where they are written.
 
-    Raises ValueError that names the place of what is not a move.
+    Any case; blanks, commas and move numbers ("1. f5") are allowed. Raises ValueError that names the place of what is
+    not a move.
     """
     without_numbers = re.sub(r"(?<![a-jA-J\d])\d+\s*\.", lambda match: " " * len(match[0]), text)
     moves = []
@@ -68,7 +69,8 @@ def parse_board(text: str, size: int | None = None) -> tuple[str, str]:
     """Returns the board as size² of "X", "O" and "-", and the side to move, "X" or "O".
 
     `text` is size² characters and the side to move, with blanks and line breaks anywhere, or a drawing. Black is any
-    of X*Bb●, white any of O0Ww○, empty any of -._·?. Raises ValueError that says what was found and what would be right.
+    of X*Bb●, white any of O0Ww○, empty any of -._·?. Raises ValueError that says what was found and what would be
+    right.
     """
     drawn = _read_drawing(text)
     if drawn is not None:
@@ -122,7 +124,7 @@ def _read_drawing(text: str) -> tuple[str, str] | None:
 
 
 def draw_board(board: str, side: str, legal: Collection[int] = ()) -> str:
-    """Returns a drawing with coordinates, a dot on each square of `legal`, and the side to move; no line break at its end."""
+    """Returns a drawing with coordinates, a dot on each square of `legal`, and the side to move in the last line."""
     size = round(len(board) ** 0.5)
     lines = ["   " + " ".join(_COLUMNS[:size])]
     for row in range(size):

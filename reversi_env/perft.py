@@ -1,5 +1,7 @@
 """Perft: the number of leaves of the game tree to a depth, the field's test of rules and their speed."""
 
+import operator
+
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.position import Position
@@ -29,6 +31,7 @@ def count_leaves(player: Bitboard, opponent: Bitboard, depth: int, rules: Rules)
 
 def perft(position: Position, depth: int) -> int:
     """Returns the leaves of the game tree `depth` plies below a position; raises ValueError for a negative depth."""
+    depth = operator.index(depth)  # a fraction would never reach zero
     if depth < 0:
         raise ValueError(f"the depth is 0 or more, got {depth}")
     return count_leaves(position.player, position.opponent, depth, position.variant.rules)

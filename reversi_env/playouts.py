@@ -1,5 +1,6 @@
 """Random games by the thousand, in one kernel call."""
 
+import operator
 from typing import NamedTuple
 
 import numpy as np
@@ -73,8 +74,8 @@ def random_games(start: Position, num_games: int, seed: int, first: int = 0) -> 
         start.player,
         start.opponent,
         start.is_black_to_move,
-        np.uint64(seed % 2**64),
-        first,
+        np.uint64(operator.index(seed) % 2**64),
+        operator.index(first),
         games,
         start.variant.rules,
     )

@@ -1,13 +1,16 @@
 """A position: a board, a side to move, and the variant whose rules hold. Immutable."""
 
+import operator
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import SupportsIndex
+
 import numpy as np
 
+from reversi_env.bitboard import load, store
 from reversi_env.drawing.diagram import Diagram
 from reversi_env.drawing.svg import to_svg
-from reversi_env.geometry import Bitboard, bit_indices, WORD_BITS, mask_of, mask_squares, to_bitboard, to_squares
-from reversi_env.bitboard import load, store
+from reversi_env.geometry import WORD_BITS, Bitboard, bit_indices, mask_of, mask_squares, to_bitboard, to_squares
 from reversi_env.jit import kernel
 from reversi_env.notation import BLACK, EMPTY, WHITE, draw_board, parse_board, parse_move, square_name
 from reversi_env.rules import (
@@ -36,7 +39,10 @@ PLAYER, OPPONENT, LEGAL = 0, 1, 2  # rows of a position's boards
 
 @kernel
 def _examine(boards: np.ndarray, field: np.ndarray, size: int, like: Bitboard) -> int:
-    """Returns the status, and writes the legal squares into row LEGAL of `boards`, uint64 [3, W]; `field` as `Variant.field`."""
+    """Returns the status, and writes the legal squares into row LEGAL of `boards`, uint64 [3, W].
+
+    `field` is that of the variant.
+    """
     rules = Rules(load(field, 0, like), load(field, 1, like), size, False, False)
     player, opponent = load(boards, PLAYER, like), load(boards, OPPONENT, like)
     legal = legal_mask(player, opponent, rules)
@@ -115,7 +121,10 @@ class Position:
     def from_squares(
         cls, variant: Variant, black: Iterable[int], white: Iterable[int], is_black_to_move: bool = True
     ) -> "Position":
-        """Returns the position with discs on the given squares; raises ValueError where they overlap or leave the board."""
+        """Returns the position with discs on the given squares.
+
+        Raises ValueError where they overlap or leave the board.
+        """
         black, white = set(black), set(white)
         if both := black & white:
             raise ValueError(
@@ -137,6 +146,8 @@ class Position:
         squares = mask_of(variant.rules.squares)
         if len(player) != len(variant.rules.squares) or len(opponent) != len(player):
             raise ValueError(f"a board of {variant.size}×{variant.size} has {len(variant.rules.squares)} words")
+        if any(not 0 <= word < 1 << WORD_BITS for word in (*player, *opponent)):
+            raise ValueError(f"the words of a bitboard have {WORD_BITS} bits")
         if mask_of(player) & mask_of(opponent) or (mask_of(player) | mask_of(opponent)) & ~squares:
             raise ValueError("the bitboards overlap, or have a bit off the board")
         black, white = (player, opponent) if is_black_to_move else (opponent, player)
@@ -169,9 +180,12 @@ class Position:
 
     def _mask(self, row: int) -> int:
         boards = self._boards
+        mask: int
         if boards.size == 3:
-            return boards.item(row)
-        return boards.item(2 * row) | boards.item(2 * row + 1) << WORD_BITS
+            mask = boards.item(row)
+        else:
+            mask = boards.item(2 * row) | boards.item(2 * row + 1) << WORD_BITS
+        return mask
 
     @property
     def player(self) -> Bitboard:
@@ -205,8 +219,12 @@ class Position:
         """Whether neither side has a move."""
         return self._status == OVER
 
-    def play(self, move: int) -> "Position":
-        """Returns the position after `move`, a square or the pass; raises IllegalMoveError where it is not legal."""
+    def play(self, move: SupportsIndex) -> "Position":
+        """Returns the position after `move`, a square or the pass; raises IllegalMoveError where it is not legal.
+
+        Any integer will do, of NumPy's types too; raises TypeError for what is none.
+        """
+        move = _integer(move)
         if move not in self.legal_moves:
             raise IllegalMoveError(self._why_illegal(move))
         variant, boards = self.variant, self._boards
@@ -235,12 +253,13 @@ class Position:
         """Returns "f5" or "pass"."""
         return square_name(move, self.variant.size)
 
-    def flips(self, square: int) -> np.ndarray:
-        """Returns which discs a move to `square` would turn, bool [size, size], row 0 on top; all False where it is not legal.
+    def flips(self, square: SupportsIndex) -> np.ndarray:
+        """Returns which discs a move to `square` would turn, bool [size, size], row 0 on top.
 
-        Raises ValueError for a square off the board.
+        All False where the move is not legal. Raises ValueError for a square off the board.
         """
         size = self.variant.size
+        square = _integer(square)
         if not 0 <= square < self.variant.num_squares:
             raise ValueError(f"there is no square {square} on {size}×{size}; squares are 0 to {size * size - 1}")
         turned: tuple[int, ...] = ()
@@ -360,6 +379,14 @@ def _start(variant: Variant | str) -> Position:
     if isinstance(variant, str):
         return _start(Variant.named(variant))
     return Position.from_text(" ".join(variant.start_board), variant)
+
+
+def _integer(move: SupportsIndex) -> int:
+    if type(move) is int:
+        return move
+    if isinstance(move, bool | str):
+        raise TypeError(f"a move is the number of a square or of the pass, not {move!r}; `parse_move` reads text")
+    return operator.index(move)  # a kernel would be compiled anew for each type of integer
 
 
 def _discs(board: str, color: str, size: int) -> Bitboard:

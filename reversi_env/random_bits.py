@@ -35,4 +35,5 @@ def next_state(state: np.uint64) -> np.uint64:
 @kernel
 def below(state: np.uint64, bound: int) -> int:
     """Returns a number in 0..bound−1 from a state; `bound` is small, so the bias (under bound / 2³²) does not show."""
-    return np.int64(((scramble(state) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
+    scaled = (scramble(state) >> np.uint64(32)) * np.uint64(bound)
+    return np.int64(scaled >> np.uint64(32))  # type: ignore[return-value]  # what a kernel calls int

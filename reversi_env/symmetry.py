@@ -25,8 +25,7 @@ def square_map(symmetry: int, size: int) -> np.ndarray:
 
 def transform(planes: np.ndarray, symmetry: int) -> np.ndarray:
     """Returns a view of `planes` [..., size, size] under a symmetry."""
-    if not 0 <= symmetry < NUM_SYMMETRIES:
-        raise ValueError(f"symmetries are 0 to {NUM_SYMMETRIES - 1}, got {symmetry}")
+    _check(symmetry)
     if symmetry >= 4:
         planes = planes.swapaxes(-1, -2)
     return np.rot90(planes, -(symmetry % 4), axes=(-2, -1))
@@ -47,7 +46,13 @@ def transform_policy(policy: np.ndarray, symmetry: int, size: int) -> np.ndarray
 
 def inverse(symmetry: int) -> int:
     """Returns the symmetry that undoes one: reflections undo themselves, turns are undone by the opposite turn."""
+    _check(symmetry)
     return symmetry if symmetry >= 4 else -symmetry % 4
+
+
+def _check(symmetry: int) -> None:
+    if not 0 <= symmetry < NUM_SYMMETRIES:
+        raise ValueError(f"symmetries are 0 to {NUM_SYMMETRIES - 1}, got {symmetry}")
 
 
 def transform_position(position: Position, symmetry: int) -> Position:

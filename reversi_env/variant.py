@@ -20,7 +20,8 @@ SCORINGS = ("board", "tournament")
 class Variant:
     """One set of rules. Variants with equal fields are equal.
 
-    `Variant.named("othello-6x6")` makes one of `Variant.NAMES`. Raises ValueError for a field that has no such value.
+    A board given as `start` is kept as `Position.text` spells it. `Variant.named("othello-6x6")` makes one of
+    `Variant.NAMES`. Raises ValueError for a field that has no such value.
     """
 
     size: int = 8
@@ -31,7 +32,7 @@ class Variant:
     NAMES: ClassVar[tuple[str, ...]]
 
     def __post_init__(self) -> None:
-        if self.size not in SIZES:
+        if not isinstance(self.size, int) or self.size not in SIZES:
             raise ValueError(f"a board has {', '.join(map(str, SIZES[:-1]))} or {SIZES[-1]} columns, not {self.size!r}")
         if self.goal not in GOALS:
             raise UnknownNameError("goal", str(self.goal), GOALS)
@@ -39,10 +40,12 @@ class Variant:
             raise UnknownNameError("scoring", str(self.scoring), SCORINGS)
         if self.start not in STARTS:
             try:
-                parse_board(self.start, self.size)
+                board, side = parse_board(self.start, self.size)
+                object.__setattr__(self, "start", f"{board} {side}")  # one board in two spellings is one variant
             except ValueError as error:
+                board_name = f"a board of {self.size}×{self.size}"
                 raise ValueError(
-                    f"start {self.start!r} is neither {', '.join(STARTS)} nor a board of {self.size}×{self.size}: {error}"
+                    f"start {self.start!r} is neither {', '.join(STARTS)} nor {board_name}: {error}"
                 ) from None
 
     @classmethod
@@ -102,7 +105,7 @@ class Variant:
     def start_board(self) -> tuple[str, str]:
         """The board before the first move, as size² characters, and the side to move."""
         if self.start not in STARTS:
-            return parse_board(self.start, self.size)
+            return self.start[:-2], self.start[-1]
         cells = [EMPTY] * self.num_squares
         discs = {"diagonal": (WHITE, BLACK, BLACK, WHITE), "parallel": (WHITE, WHITE, BLACK, BLACK)}
         for square, disc in zip(self.center, discs.get(self.start, (EMPTY,) * 4), strict=True):

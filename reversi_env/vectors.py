@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from reversi_env.geometry import Bitboard, inner_mask, stride_of
@@ -176,7 +177,7 @@ count: Callable[[Bitboard], int] = _operation(lambda builder, a: builder.ctpop(a
 lowest: Callable[[Bitboard], int] = _operation(_emit_lowest, "int64")
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def _bit(typing_context: Any, index: Any, like: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide = ir.IntType(64 * like.count)

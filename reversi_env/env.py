@@ -1,0 +1,374 @@
+"""`Reversi-v0`: the game as a Gymnasium environment, against an opponent or with both sides in the caller's hands.
+
+    env = gymnasium.make("reversi_env:Reversi-v0", variant="othello-6x6", opponent="greedy")
+    observation, info = env.reset(seed=1)
+    while True:
+        action = env.action_space.sample(mask=info["action_mask"])
+        observation, reward, terminated, truncated, info = env.step(action)
+        if terminated:
+            break
+
+With `opponent=None` the same loop plays both sides, and `info["to_play"]` says which one is asked.
+"""
+
+import importlib
+import operator
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, cast
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from reversi_env.bitboard import bit_of, load, store
+from reversi_env.drawing.diagram import Diagram
+from reversi_env.drawing.rgb import to_rgb
+from reversi_env.drawing.text import to_ansi
+from reversi_env.encoding import NUM_OBSERVATION_PLANES, write_observation
+from reversi_env.geometry import Bitboard
+from reversi_env.jit import kernel
+from reversi_env.naming import UnknownNameError
+from reversi_env.opponents import BASELINES, Baseline
+from reversi_env.position import LEGAL, OPPONENT, PLAYER, IllegalMoveError, Position
+from reversi_env.rules import MUST_PASS, OVER, Rules, legal_mask, play_square, status
+from reversi_env.variant import Variant
+from reversi_env.vectors import bit, is_empty, overlap
+
+COLORS = ("black", "white", "random")
+REWARDS = ("result", "score")
+ILLEGAL_ACTIONS = ("terminate", "raise")
+
+Opponent: TypeAlias = Callable[[Position, np.random.Generator], int]  # the move of the side to move
+Observation: TypeAlias = dict[str, np.ndarray]
+
+_ILLEGAL = 3  # beside the statuses of `rules`
+
+
+@kernel
+def _play(
+    boards: np.ndarray,
+    action: int,
+    planes: np.ndarray,
+    mask: np.ndarray,
+    field: np.ndarray,
+    size: int,
+    like: Bitboard,
+) -> int:
+    """Plays `action` on `boards`, uint64 [3, W] as in `Position`, and writes what the next side to move observes.
+
+    Returns the status after it; or _ILLEGAL, and changes nothing. `field` is `Variant.field`.
+    """
+    rules = Rules(load(field, 0, like), load(field, 1, like), size, False, False)
+    legal = load(boards, LEGAL, like)
+    if action == size * size:
+        if not is_empty(legal):
+            return _ILLEGAL
+    elif is_empty(overlap(legal, bit(bit_of(action, size, like), like))):
+        return _ILLEGAL
+    player, opponent = play_square(load(boards, PLAYER, like), load(boards, OPPONENT, like), action, rules)
+    legal = legal_mask(player, opponent, rules)
+    store(boards, PLAYER, player)
+    store(boards, OPPONENT, opponent)
+    store(boards, LEGAL, legal)
+    outcome = status(player, opponent, legal, rules)
+    write_observation(player, opponent, legal, outcome == MUST_PASS, planes, mask)
+    return outcome
+
+
+@kernel
+def _play_one_word(
+    boards: np.ndarray, action: int, planes: np.ndarray, mask: np.ndarray, field: np.ndarray, size: int
+) -> int:
+    return _play(boards, action, planes, mask, field, size, (np.uint64(0),))
+
+
+@kernel
+def _play_two_words(
+    boards: np.ndarray, action: int, planes: np.ndarray, mask: np.ndarray, field: np.ndarray, size: int
+) -> int:
+    return _play(boards, action, planes, mask, field, size, (np.uint64(0), np.uint64(0)))
+
+
+class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
+    """One game at a time. An action is a square, row · size + column, or the pass, size².
+
+    variant: a name of `Variant.NAMES`, or a `Variant`.
+    opponent: "random", "greedy", "positional"; a callable `(position, rng) -> move`; "module:factory", where
+        `factory()` makes such a callable; or None: the caller moves both sides.
+    color: the learner's where there is an opponent: "black" moves first, "white", or "random", drawn at each reset.
+    reward: "result" (−1, 0, +1 at the end) or "score" (the final score / size²). It is the learner's, whoever moved
+        last; without an opponent, that of the side whose action it was.
+    illegal_action: "terminate" ends the game with −1, "raise" raises IllegalMoveError and leaves the game as it is.
+    render_mode: "ansi" and "rgb_array" return the board from `render`, "human" prints each position.
+
+    The observation holds `observation`, int8 [2, size, size] (the discs of the side to play, those of the other side),
+    and `action_mask`, int8 [size² + 1]: the pass is set exactly when the side to play must pass, and must then be
+    played as an action; at the end the mask is all zero. The opponent's moves and passes happen inside `step`, and
+    inside `reset` where it moves first; the side to play is then always the learner, also at the end.
+
+    `info` holds `action_mask` and `to_play`; at the end also `discs`, `winner` ("black", "white" or "draw") and
+    `score`, in discs, from the point of view of the reward; after an illegal action also `illegal_action`, and the
+    score is that of losing every square.
+
+    `reset` takes the options `position`, as text or a `Position`, and `color`. Unknown names raise UnknownNameError.
+    """
+
+    metadata = {"render_modes": ["ansi", "human", "rgb_array"], "render_fps": 2}
+
+    def __init__(
+        self,
+        variant: Variant | str = "othello",
+        opponent: Opponent | str | None = "random",
+        color: str = "black",
+        reward: str = "result",
+        illegal_action: str = "terminate",
+        render_mode: str | None = None,
+    ) -> None:
+        self.variant = Variant.named(variant) if isinstance(variant, str) else variant
+        self._opponent = _resolve(opponent) if isinstance(opponent, str) else opponent
+        self._color = self._checked_color(color)
+        self._reward = _one_of("reward", reward, REWARDS)
+        self._illegal_action = _one_of("illegal_action", illegal_action, ILLEGAL_ACTIONS)
+        self.render_mode = render_mode and _one_of("render mode", render_mode, self.metadata["render_modes"])
+
+        size, num_actions = self.variant.size, self.variant.num_actions
+        self.action_space = gymnasium.spaces.Discrete(num_actions)
+        self.observation_space = cast(  # Gymnasium's type of a Dict space speaks of its parts, not of its samples
+            gymnasium.Space[Observation],
+            gymnasium.spaces.Dict(
+                observation=gymnasium.spaces.Box(0, 1, (NUM_OBSERVATION_PLANES, size, size), np.int8),
+                action_mask=gymnasium.spaces.Box(0, 1, (num_actions,), np.int8),
+            ),
+        )
+
+        # The game now, relative to the side to move; `reset` fills it. Kernels write here, callers get copies.
+        self._boards = np.zeros((3, len(self.variant.rules.squares)), np.uint64)
+        self._planes = np.zeros((NUM_OBSERVATION_PLANES, size, size), np.int8)
+        self._mask = np.zeros(num_actions, np.int8)
+        self._play = _play_one_word if self._boards.shape[1] == 1 else _play_two_words
+        self._is_black_to_move = True
+        self._is_learner_black = True
+        self._last_move: int | None = None
+        self._has_begun = False
+        self._awaits_action = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begins a game; raises ValueError for options that no game can begin with."""
+        super().reset(seed=seed)
+        options = options or {}
+        for option in options:
+            _one_of("option of reset", option, ("position", "color"))
+        position = self._checked_position(options.get("position"))
+        color = self._checked_color(options["color"]) if "color" in options else self._color
+        if color == "random":
+            color = COLORS[self.np_random.integers(2)]
+
+        self._is_learner_black = color == "black"
+        self._is_black_to_move = position.is_black_to_move
+        self._boards[PLAYER], self._boards[OPPONENT] = position.player, position.opponent
+        self._boards[LEGAL] = position.legal
+        write_observation(
+            position.player, position.opponent, position.legal, position.must_pass, self._planes, self._mask
+        )
+        self._last_move = None
+        self._has_begun = True
+        self._awaits_action = False
+        self._show()
+        if self._opponent is not None and not self._is_learner_to_move and self._reply() == OVER:
+            raise ValueError(f"the opponent's first move ends the game, which leaves the learner none: {position.text}")
+        self._awaits_action = True
+        return self._observe()
+
+    def step(self, action: SupportsIndex) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Plays the action, and the opponent's reply where there is an opponent."""
+        if not self._awaits_action:
+            raise ResetNeeded("the game has ended: call reset() before step()" if self._has_begun else _NOT_BEGUN)
+        move = _index(action, self.variant)
+        outcome = self._advance(move)
+        if outcome == _ILLEGAL:
+            return self._forfeit(move)
+        self._awaits_action = False  # and stays so where the opponent raises
+        if outcome != OVER and self._opponent is not None:
+            outcome = self._reply()
+        if outcome == OVER:
+            return self._finish()
+        self._awaits_action = True
+        observation, info = self._observe()
+        return observation, 0.0, False, False, info
+
+    @property
+    def position(self) -> Position:
+        """The position now, with the side to move by the rules."""
+        self._require_reset()
+        player, opponent = tuple(self._boards[PLAYER]), tuple(self._boards[OPPONENT])
+        return Position.from_bitboards(self.variant, player, opponent, self._is_black_to_move)
+
+    def action_masks(self) -> np.ndarray:
+        """Returns a new int8 array [size² + 1], one on each legal action: where sb3-contrib looks for it."""
+        self._require_reset()
+        return self._mask.copy()
+
+    def render(self) -> str | np.ndarray | None:
+        """Returns the board as text ("ansi") or as uint8 [512, 512, 3] ("rgb_array"); None where it is printed."""
+        self._require_reset()
+        if self.render_mode is None:
+            gymnasium.logger.warn('render() shows nothing without a render mode: make(…, render_mode="ansi")')
+        elif self.render_mode == "ansi":
+            return to_ansi(self._diagram(), color=True)
+        elif self.render_mode == "rgb_array":
+            return to_rgb(self._diagram())
+        return None
+
+    @property
+    def _is_learner_to_move(self) -> bool:
+        return self._is_black_to_move == self._is_learner_black
+
+    def _advance(self, move: int) -> int:
+        """Plays one ply and returns the status after it; or _ILLEGAL, and changes nothing."""
+        if not 0 <= move <= self.variant.pass_move:
+            return _ILLEGAL
+        outcome = self._play(self._boards, move, self._planes, self._mask, self.variant.field, self.variant.size)
+        if outcome != _ILLEGAL:
+            self._is_black_to_move = not self._is_black_to_move
+            self._last_move = move
+            self._show()
+        return outcome
+
+    def _reply(self) -> int:
+        """Plays the opponent's move, or its forced pass, and returns the status after it."""
+        if self._mask[-1]:
+            return self._advance(self.variant.pass_move)
+        if isinstance(self._opponent, Baseline):
+            return self._advance(self._opponent.choose(self._boards, self.variant, self.np_random.random()))
+        assert self._opponent is not None
+        position = self.position
+        move: object = self._opponent(position, self.np_random)
+        if not isinstance(move, int | np.integer):
+            name = _name_of(self._opponent)
+            raise TypeError(f"opponent {name} answered {move!r} in {position.text}; a move is an integer")
+        outcome = self._advance(int(move))
+        if outcome == _ILLEGAL:
+            try:
+                position.play(int(move))
+            except IllegalMoveError as error:
+                raise IllegalMoveError(f"opponent {_name_of(self._opponent)}: {error}") from None
+        return outcome
+
+    def _observe(self) -> tuple[Observation, dict[str, Any]]:
+        planes, mask = self._planes, self._mask.copy()
+        is_black = self._is_black_to_move
+        if self._opponent is not None and is_black != self._is_learner_black:
+            planes, is_black = planes[::-1], not is_black  # the learner ended the game
+        info = {"action_mask": mask, "to_play": "black" if is_black else "white"}
+        return {"observation": planes.copy(), "action_mask": mask}, info
+
+    def _finish(self) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        position = self.position
+        is_black = self._is_learner_black if self._opponent is not None else not self._is_black_to_move
+        score = position.black_score if is_black else -position.black_score
+        return self._end(position, score, is_black)
+
+    def _forfeit(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        position = self.position
+        if self._illegal_action == "raise":
+            position.play(action)  # raises, with a sentence
+        self._awaits_action = False
+        self._mask[:] = 0
+        observation, reward, terminated, truncated, info = self._end(
+            position, -self.variant.num_squares, self._is_black_to_move
+        )
+        return observation, reward, terminated, truncated, {**info, "illegal_action": action}
+
+    def _end(
+        self, position: Position, score: int, is_black: bool
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Returns what the last step of a game returns; `score` is that of black or of white."""
+        observation, info = self._observe()
+        black_score = score if is_black else -score
+        info["discs"] = {"black": position.num_black, "white": position.num_white}
+        info["winner"] = "black" if black_score > 0 else "white" if black_score < 0 else "draw"
+        info["score"] = score
+        result = (score > 0) - (score < 0)
+        reward = result if self._reward == "result" else score / self.variant.num_squares
+        return observation, float(reward), True, False, info
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            has_color = sys.stdout.isatty() and "NO_COLOR" not in os.environ  # no-color.org
+            print(to_ansi(self._diagram(), color=has_color), end="\n\n", flush=True)
+
+    def _diagram(self) -> Diagram:
+        position = self.position
+        diagram = position.diagram()
+        if self._last_move is None:
+            return diagram
+        mover = "white" if position.is_black_to_move else "black"
+        return replace(
+            diagram,
+            last_move=None if self._last_move == self.variant.pass_move else self._last_move,
+            caption=f"{mover} {position.move_name(self._last_move)}, {diagram.caption}",
+        )
+
+    def _require_reset(self) -> None:
+        if not self._has_begun:
+            raise ResetNeeded(_NOT_BEGUN)
+
+    def _checked_color(self, color: str) -> str:
+        _one_of("color", color, COLORS)
+        if self._opponent is None and color != "black":
+            raise ValueError(f"color {color!r} is the learner's, but with opponent=None the caller moves both sides")
+        return color
+
+    def _checked_position(self, given: Position | str | None) -> Position:
+        position = given if isinstance(given, Position) else self._parsed(given)
+        if position.variant != self.variant:
+            raise ValueError(f"the position is one of {position.variant.name}, the environment of {self.variant.name}")
+        if position.is_over:
+            raise ValueError(f"the game is already over in {position.text}, so nothing is left to play")
+        return position
+
+    def _parsed(self, text: str | None) -> Position:
+        return Position(self.variant) if text is None else Position.from_text(text, self.variant)
+
+
+_NOT_BEGUN = "no game has begun: call reset() first"
+
+
+def _one_of(kind: str, name: str, known: Sequence[str]) -> str:
+    if name not in known:
+        raise UnknownNameError(kind, str(name), known)
+    return name
+
+
+def _name_of(opponent: Opponent) -> str:
+    return str(getattr(opponent, "name", None) or getattr(opponent, "__qualname__", repr(opponent)))
+
+
+def _index(action: SupportsIndex, variant: Variant) -> int:
+    try:
+        return operator.index(action)
+    except TypeError:
+        raise TypeError(f"an action is an integer from 0 to {variant.pass_move}, the pass, not {action!r}") from None
+
+
+def _resolve(name: str) -> Opponent:
+    """Returns the opponent that a name, or "module:factory", stands for."""
+    if ":" not in name:
+        return BASELINES[_one_of("opponent", name, tuple(BASELINES))]
+    module_name, _, factory_name = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ValueError(f"opponent {name!r}: cannot import {module_name!r}: {error}") from error
+    if not hasattr(module, factory_name):
+        public = [name for name in vars(module) if not name.startswith("_")]
+        raise UnknownNameError(f"factory in {module_name}", factory_name, public)
+    opponent = getattr(module, factory_name)()
+    if not callable(opponent):
+        raise TypeError(f"opponent {name!r}: the factory made {opponent!r}, which cannot be called")
+    return cast(Opponent, opponent)

@@ -1,0 +1,141 @@
+"""Exercises that between them run every kernel: `python -m tests.kernel_exercises reversi_env agents`.
+
+Prints, as JSON, what the exercises returned and how each kernel of these packages came by its machine code. A kernel
+that no exercise reaches is named by tests/reversi_env/test_jit.py; the place to reach it is `EXERCISES`.
+"""
+
+import importlib
+import json
+import pkgutil
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import agents
+from agents.mcts import MCTSAgent, MCTSConfig
+from experiments.bench import measure
+from reversi_env import Position, ReversiEnv, Variant, jit, perft, random_games
+from reversi_env.encoding import NUM_PLANES, write_planes
+from reversi_env.opponents import BASELINES
+
+VARIANTS = [Variant(8), Variant(10), Variant(6, "free", "fewest", "tournament")]  # one word, two words, other rules
+
+
+def rules() -> object:
+    """Counts leaves, plays random games, and walks through one of them."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        position = Position(variant)
+        games = random_games(position, 3, seed=1)
+        for move in games.moves[0, : games.lengths[0]].tolist():
+            seen.append(position.flips(move).sum() if move < variant.pass_move else 0)
+            position = position.play(move)
+        seen += [perft(Position(variant), 4), games.black_scores.tolist(), position.score, position.text]
+    return seen
+
+
+def environments() -> object:
+    """Plays a game of first legal moves against each opponent."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        for opponent in (*BASELINES, None):
+            env = ReversiEnv(variant=variant, opponent=opponent)
+            observation, _ = env.reset(seed=1)
+            is_over = False
+            while not is_over:
+                observation, reward, is_over, _, _ = env.step(int(observation["action_mask"].argmax()))
+                seen.append(float(reward))
+            seen.append(observation["observation"].tolist())
+    return seen
+
+
+def planes() -> object:
+    """Writes what a network sees of the start."""
+    seen = []
+    for variant in VARIANTS:
+        start = Position(variant)
+        player, opponent = (np.array([discs], np.uint64) for discs in (start.player, start.opponent))
+        array = np.empty((1, NUM_PLANES, variant.size, variant.size), np.float32)
+        mask = np.empty((1, variant.num_actions), np.bool_)
+        write_planes(player, opponent, array, mask, variant.rules)
+        seen.append([array.tolist(), mask.tolist()])
+    return seen
+
+
+def players() -> object:
+    """Lets each kind of player that needs no network move in a middle game and near the end."""
+    seen: list[object] = []
+    for spec in ("random", "greedy", "positional", "mobility", "alphabeta:depth=3,exact=8"):
+        agent = agents.make(spec)
+        for variant in VARIANTS:
+            games = random_games(Position(variant), 1, seed=2)
+            position = Position(variant)
+            for ply, move in enumerate(games.moves[0, : games.lengths[0]].tolist()):
+                if ply in (10, games.lengths[0] - 9):
+                    seen.append(int(agent.select(position, np.random.default_rng(1)).move))
+                position = position.play(move)
+    return seen
+
+
+def searches() -> object:
+    """Searches trees with an evaluator that knows nothing, and with noise at the root."""
+    seen: list[object] = []
+    config = MCTSConfig(num_simulations=30, noise_fraction=0.25)
+    for variant in VARIANTS:
+        agent = MCTSAgent(_know_nothing, config, "mcts")
+        decision = agent.select(Position(variant), np.random.default_rng(1))
+        assert decision.policy is not None
+        seen.append([decision.policy.tolist(), decision.value, decision.principal_line])
+    return seen
+
+
+def _know_nothing(player: np.ndarray, opponent: np.ndarray, variant: Variant) -> tuple[np.ndarray, np.ndarray]:
+    return np.full((len(player), variant.num_actions), 0.1, np.float32), np.zeros(len(player), np.float32)
+
+
+def benchmarks() -> object:
+    """Runs the chain that benchmarks compare with."""
+    return measure._chain(np.uint64(1), 10)
+
+
+EXERCISES: dict[str, list[Callable[[], object]]] = {
+    "reversi_env": [rules, environments, planes],
+    "agents": [players, searches],
+    "experiments": [benchmarks],
+}
+
+
+def modules(package: str) -> list[str]:
+    """Imports every module of a package, and returns their names."""
+    found = importlib.import_module(package)
+    names = [module.name for module in pkgutil.walk_packages(found.__path__, f"{package}.")]
+    for name in names:
+        importlib.import_module(name)
+    return [package, *names]
+
+
+def kernels(package: str) -> dict[str, Any]:
+    """Returns the kernels of all modules of a package by name."""
+    names = set(modules(package))
+    ours = [dispatcher for dispatcher in jit._DISPATCHERS if dispatcher.py_func.__module__ in names]
+    return {f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}": dispatcher for dispatcher in ours}
+
+
+def main(packages: list[str]) -> None:
+    results = {exercise.__name__: repr(exercise()) for package in packages for exercise in EXERCISES[package]}
+    states = {
+        name: {
+            "compiled": sum(dispatcher.stats.cache_misses.values()),
+            "loaded": sum(dispatcher.stats.cache_hits.values()),
+            "folder": dispatcher.stats.cache_path,
+        }
+        for package in packages
+        for name, dispatcher in kernels(package).items()
+    }
+    json.dump({"results": results, "kernels": states}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

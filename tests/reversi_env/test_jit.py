@@ -1,0 +1,355 @@
+"""The kernel cache: nothing stale is run, nothing compiles twice, and no fault of a disk reaches a caller.
+
+What concerns the cache alone is tried in a laboratory: a few modules of the package, copied, with a kernel of their
+own.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reversi_env
+from reversi_env import Position, Variant, jit, perft, random_games
+
+ROOT = Path(__file__).parents[2]
+NOTICE = "compiling the kernels, once on this machine"
+
+PROBE = '''
+import numpy as np
+
+from reversi_env import jit
+from reversi_env.bitboard import nth_bit, square_of
+from reversi_env.geometry import Bitboard
+from reversi_env.jit import kernel
+
+
+@kernel
+def probe(board: Bitboard, n: int, size: int) -> int:
+    return square_of(nth_bit(board, n), size, board)
+
+
+def report(*higher_words):
+    """Returns what the kernel says of a board, and where its machine code came from."""
+    return {
+        "answer": probe((np.uint64(0b1011 << 8), *higher_words), 2, 6),
+        "loaded": sum(probe.stats.cache_hits.values()),
+        "compiled": sum(probe.stats.cache_misses.values()),
+        "root": str(jit.cache_root()),
+    }
+'''
+ANSWER = 9  # bit 11, the third that is set, is row 1, column 3 of 6×6
+
+REPORT = "import json; from reversi_env import probe; print(json.dumps(probe.report()))"
+
+
+class Laboratory:
+    """A copy of the modules on which the cache rests, with a kernel `probe` that uses them, and a cache."""
+
+    def __init__(self, folder: Path) -> None:
+        self.package = folder / "reversi_env"
+        self.cache = folder / "cache"
+        self.package.mkdir()
+        self.cache.mkdir(mode=0o700)
+        for name in ("jit", "geometry", "vectors", "bitboard"):
+            shutil.copy(Path(reversi_env.__file__).with_name(f"{name}.py"), self.package)
+        (self.package / "__init__.py").write_text("")
+        (self.package / "probe.py").write_text(PROBE)
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        source = (self.package / name).read_text()
+        assert source.count(old) == 1, f"{name} no longer has one {old!r}"
+        (self.package / name).write_text(source.replace(old, new))
+
+    def run(self, code: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        """Runs code in a new process, which must not fail, in the mount namespace that `prefix` prepares."""
+        environment = {**os.environ, "REVERSI_CACHE_DIR": str(self.cache), "PYTHONPATH": str(self.package.parent)}
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", code],
+            env=environment,
+            cwd=self.package.parent,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def report(self, prefix: tuple[str, ...] = ()) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self.run(REPORT, prefix).stdout)
+        return answer
+
+
+@pytest.fixture
+def laboratory(tmp_path: Path) -> Laboratory:
+    return Laboratory(tmp_path)
+
+
+def mounted(script: str, folder: Path) -> tuple[str, ...]:
+    """Returns the beginning of a command that runs in a mount namespace of its own, prepared by a shell script.
+
+    Permissions alone would not do: they do not hold for root. Skips where such namespaces are forbidden.
+    """
+    unshare = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--map-root-user", "--mount")
+    prefix = (*unshare, "sh", "-ec", f'{script}; shift; exec "$@"', "sh", str(folder))
+    try:
+        subprocess.run([*prefix, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"cannot prepare a file system ({error})")
+    return prefix
+
+
+def read_only(folder: Path) -> tuple[str, ...]:
+    return mounted('mount --bind "$1" "$1" && mount -o remount,bind,ro "$1"', folder)
+
+
+def tiny_disk(folder: Path, taken_kib: int) -> tuple[str, ...]:
+    """Mounts a disk of 1 MiB, of which so many KiB are taken."""
+    fill = f'{{ head -c {taken_kib}K /dev/zero >"$1/taken" || true; }} 2>/dev/null'
+    return mounted(f'mount -t tmpfs -o size=1m,mode=700 tmpfs "$1" && {fill}', folder)
+
+
+# Every kernel, twice
+
+
+@pytest.fixture(scope="module", params=["reversi_env", pytest.param("agents experiments", marks=pytest.mark.slow)])
+def two_runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Exercises all kernels of some packages in two processes, one after the other, over one fresh cache."""
+    cache = tmp_path_factory.mktemp("cache")
+    runs = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.kernel_exercises", *request.param.split()],
+            env={**os.environ, "REVERSI_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode == 0, f"exit status {done.returncode} (-11 is a crash)\n{done.stderr}"
+        runs.append({**json.loads(done.stdout), "stderr": done.stderr, "cache": cache})
+    return runs
+
+
+def test_every_kernel_is_exercised(two_runs: list[dict[str, Any]]) -> None:
+    kernels = two_runs[0]["kernels"]
+    unreached = [name for name, state in kernels.items() if not state["compiled"]]
+    assert len(kernels) > 10
+    assert not unreached, "tests/kernel_exercises.py needs an exercise that reaches these"
+
+
+def test_kernels_loaded_from_the_cache_do_what_compiled_ones_did(two_runs: list[dict[str, Any]]) -> None:
+    cold, warm = two_runs
+    assert warm["results"] == cold["results"]
+    assert sum(state["loaded"] for state in warm["kernels"].values()) > 0
+
+
+def test_a_second_process_compiles_nothing(two_runs: list[dict[str, Any]]) -> None:
+    again = [name for name, state in two_runs[1]["kernels"].items() if state["compiled"]]
+    assert not again
+
+
+def test_the_cache_of_each_module_lies_in_a_folder_of_its_digest(two_runs: list[dict[str, Any]]) -> None:
+    for name, state in two_runs[0]["kernels"].items():
+        folder = Path(state["folder"])
+        assert folder.parent.parent == two_runs[0]["cache"]
+        stem, _, digest = folder.parent.name.rpartition("-")
+        assert stem == name.split(".")[-2]
+        assert len(digest) == 16
+
+
+def test_compiling_is_announced_once_and_loading_is_silent(two_runs: list[dict[str, Any]]) -> None:
+    cold, warm = two_runs
+    assert cold["stderr"].count(NOTICE) == 1
+    assert NOTICE not in warm["stderr"]
+
+
+@pytest.mark.parametrize("package", ["reversi_env", "agents"])
+def test_nothing_compiles_at_import(package: str, tmp_path: Path) -> None:
+    code = f"""
+from tests.kernel_exercises import kernels
+found = kernels({package!r})
+assert found
+print(*[name for name, kernel in found.items() if kernel.overloads or kernel.stats.cache_hits])
+"""
+    environment = {**os.environ, "REVERSI_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+# Edits
+
+
+def test_an_edit_in_a_kernel_an_intrinsic_or_a_constant_of_another_module_is_seen(laboratory: Laboratory) -> None:
+    first = laboratory.report()
+    assert (first["answer"], first["compiled"], first["loaded"]) == (ANSWER, 1, 0)
+
+    (laboratory.package / "unrelated.py").write_text("")  # no module imports it
+    second = laboratory.report()
+    assert (second["answer"], second["compiled"], second["loaded"]) == (ANSWER, 0, 1)
+
+    laboratory.edit("bitboard.py", "for _ in range(n):", "for _ in range(n - 1):")
+    assert laboratory.report()["answer"] == 7  # the bit before, 9
+    laboratory.edit("vectors.py", "builder.cttz(a", "builder.ctlz(a")
+    assert laboratory.report()["answer"] == 40  # 52 zeros stand above bit 11: row 6, column 4
+    laboratory.edit("geometry.py", "return 8 if words == 1", "return 16 if words == 1")
+    assert laboratory.report()["answer"] == 22  # row 3, column 4
+
+
+def test_a_module_is_keyed_by_all_that_it_imports_through_packages_too() -> None:
+    package = Path(reversi_env.__file__).parent
+    found = jit._with_imports(package / "position.py")
+    assert {package / f"{name}.py" for name in ("position", "rules", "vectors", "geometry", "jit")} <= found
+    assert package / "playouts.py" not in found
+    assert package / "playouts.py" in jit._with_imports(package / "__init__.py")
+    assert package / "__init__.py" in jit._with_imports(ROOT / "agents" / "agent.py")
+
+
+def test_old_digests_are_pruned_and_others_left_alone(tmp_path: Path) -> None:
+    for age in range(6):
+        folder = tmp_path / f"search-{age:016x}"
+        folder.mkdir()
+        os.utime(folder, (1_000_000 - age, 1_000_000 - age))
+    others = ["search_tree-0000000000000000", "search-notes", "rules-0000000000000000"]
+    for other in others:
+        (tmp_path / other).mkdir()
+    jit._prune(tmp_path, "search")
+    kept = [f"search-{age:016x}" for age in range(jit.KEPT_DIGESTS)]
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == sorted(kept + others)
+
+
+# Where the cache lies
+
+
+def test_the_cache_lies_where_the_variables_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    root_of: Any = jit._writable_root.__wrapped__  # without its memory
+    assert root_of(None, None) == tmp_path / "home" / ".cache" / "reversi-lab"
+    assert root_of("", "") == tmp_path / "home" / ".cache" / "reversi-lab"
+    assert root_of(None, str(tmp_path / "xdg")) == tmp_path / "xdg" / "reversi-lab"
+    assert root_of(str(tmp_path / "chosen"), str(tmp_path / "xdg")) == tmp_path / "chosen"
+    assert root_of("nearby", None) == tmp_path / "nearby"  # and stays there when the process goes elsewhere
+    assert (tmp_path / "home" / ".cache" / "reversi-lab").stat().st_mode & 0o777 == 0o700
+
+
+PRIVATE = """
+import json, multiprocessing, os, sys
+from pathlib import Path
+from reversi_env import probe
+
+if __name__ == "__main__":
+    own = probe.report()
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        spawned = pool.apply(probe.report)
+    if os.fork() == 0:
+        sys.exit()
+    os.wait()
+    is_there = Path(own["root"]).is_dir()
+    print(json.dumps({"own": own, "spawned": spawned, "is_there": is_there}))
+"""
+
+
+def check_private_folder(laboratory: Laboratory, prefix: tuple[str, ...] = ()) -> None:
+    """Checks that a process compiles into a private folder, lends it to those that it spawns, and clears it away."""
+    done = laboratory.run(PRIVATE, prefix)
+    told = json.loads(done.stdout)
+    own, spawned = told["own"], told["spawned"]
+    assert own["answer"] == spawned["answer"] == ANSWER
+    assert own["root"] == spawned["root"] != str(laboratory.cache)
+    assert (own["compiled"], spawned["compiled"], spawned["loaded"]) == (1, 0, 1)
+    assert told["is_there"]  # a forked child has ended before
+    assert not Path(own["root"]).exists()
+    assert done.stderr.count(f"cannot keep compiled code in {laboratory.cache}") == 1
+    assert list(laboratory.cache.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_is_replaced_by_a_private_one(laboratory: Laboratory) -> None:
+    check_private_folder(laboratory, read_only(laboratory.cache))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_cache_that_belongs_to_someone_else_is_not_trusted(laboratory: Laboratory) -> None:
+    os.chown(laboratory.cache, 54321, -1)
+    check_private_folder(laboratory)
+
+
+@pytest.mark.parametrize("taken_kib", [pytest.param(700, marks=pytest.mark.slow), 960, 1024])
+def test_a_full_disk_is_survived(laboratory: Laboratory, taken_kib: int) -> None:
+    assert laboratory.report(tiny_disk(laboratory.cache, taken_kib))["answer"] == ANSWER
+    assert not list(laboratory.package.rglob("*.nb?"))  # nor was another folder taken, which knows of no digest
+
+
+# Damage
+
+
+def test_damaged_files_cost_a_compilation_and_are_mended(laboratory: Laboratory) -> None:
+    laboratory.report()
+    for pattern, kept in [("probe-*/*/*.nbi", 0.5), ("probe-*/*/*.nbc", 0.5), ("*/*/*.nb?", 0.0)]:
+        paths = list(laboratory.cache.glob(pattern))
+        assert paths
+        for path in paths:
+            content = path.read_bytes()
+            path.write_bytes(content[: int(kept * len(content))])
+        report = laboratory.report()
+        assert (report["answer"], report["compiled"]) == (ANSWER, 1)
+    report = laboratory.report()
+    assert (report["answer"], report["compiled"]) == (ANSWER, 0)
+
+
+def test_machine_code_of_another_signature_is_not_run(laboratory: Laboratory) -> None:
+    both = "from reversi_env.probe import *; print(report()['answer'], report(np.uint64(1))['answer'])"
+    expected = laboratory.run(both).stdout
+    one, two = sorted(laboratory.cache.glob("probe-*/*/*.nbc"))
+    content = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(content)
+    done = laboratory.run(both)
+    assert done.stdout == expected
+    assert "it was compiled for" in done.stderr
+
+
+# Threads, and functions without a file
+
+
+def test_threads_that_call_at_once_compile_once_and_agree(laboratory: Laboratory) -> None:
+    code = """
+import json
+from concurrent.futures import ThreadPoolExecutor
+from reversi_env import probe
+with ThreadPoolExecutor(8) as pool:
+    print(json.dumps([future.result() for future in [pool.submit(probe.report) for _ in range(16)]]))
+"""
+    reports = json.loads(laboratory.run(code).stdout)
+    assert all(report["answer"] == ANSWER for report in reports)
+    assert reports[-1]["compiled"] == 1
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    positions = [Position(Variant(size)) for size in (4, 6, 8, 10)] * 4
+
+    def work(position: Position) -> tuple[int, list[int]]:
+        return perft(position, 7), random_games(position, 200, seed=3).black_scores.tolist()
+
+    expected = [work(position) for position in positions]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, positions)) == expected
+
+
+def test_a_function_typed_into_a_session_is_compiled_and_not_kept(laboratory: Laboratory) -> None:
+    code = """
+from reversi_env.jit import cache_root, kernel
+source = "@kernel\\ndef double(x: int) -> int:\\n    return 2 * x\\n"
+for name in ("<stdin>", "<ipython-input-1-0123456789ab>"):
+    exec(compile(source, name, "exec"))
+    assert double(21) == 42
+print(*[folder.name for folder in cache_root().iterdir() if not folder.name.startswith(("jit", "bitboard", "probe"))])
+"""
+    assert laboratory.run(code).stdout.split() == []
