@@ -1,0 +1,156 @@
+"""Estimates of a position that goes on, for the side to move, in hundredths of a disc.
+
+The kind is a number, not a kernel: Numba keeps no compiled code of kernels that take kernels.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numba.cpython.unsafe.tuple import tuple_setitem
+
+from reversi_env import Variant
+from reversi_env.bitboard import square_of
+from reversi_env.geometry import WORD_BITS, Bitboard, stride_of, to_bitboard
+from reversi_env.jit import kernel
+from reversi_env.naming import UnknownNameError
+from reversi_env.opponents import square_weights
+from reversi_env.rules import Rules, legal_mask
+from reversi_env.vectors import count, is_empty, lowest, no_square, overlap, union, without, without_lowest
+
+DISC = 100  # an evaluation of so much is one disc
+DISCS, POSITIONAL, MOBILITY = 0, 1, 2
+KINDS = {"discs": DISCS, "positional": POSITIONAL, "mobility": MOBILITY}
+
+# What "mobility" counts, the side to move's less the other side's. The terms are those of Rosenbloom, "A World-
+# Championship-Level Othello Program", Artificial Intelligence 19 (1982), section 3, and the discs as they lie.
+MOVES, POTENTIAL_MOVES, FRONTIER, CORNERS, X_SQUARES, C_SQUARES, DIFFERENTIAL = range(7)
+
+# Their worth in hundredths of a disc where the most and where the fewest discs win: least squares of the final score
+# over 58,000 positions with 12 to 50 empty squares of each, from 1,500 games at depth 3 on 8×8 with some random moves.
+# It explains 41 % and 27 % of the scores' variance.
+_WORTH = np.array(
+    [
+        [100, 15, -135, 1125, -740, -120, 60],
+        [10, 10, 10, -660, -75, 155, -50],
+    ]
+)
+
+_STRIDE_1 = np.uint64(stride_of(1))
+_STRIDE_2 = np.uint64(stride_of(2))
+_ONE = np.uint64(1)
+_WORD_BITS = np.uint64(WORD_BITS)
+
+
+class Evaluation(NamedTuple):
+    """An evaluation of one board size as kernels take it."""
+
+    kind: int  # DISCS, POSITIONAL or MOBILITY
+    corners: Bitboard
+    x_squares: Bitboard  # diagonally beside the corners
+    not_first: Bitboard  # the squares that have one on their left
+    not_last: Bitboard  # the squares that have one on their right
+    weights: np.ndarray  # int64 [size²], by square; read-only
+
+
+@cache
+def evaluation_of(kind: str, variant: Variant) -> Evaluation:
+    """Returns the evaluation "discs", "positional" or "mobility" for a variant's boards; raises UnknownNameError."""
+    if kind not in KINDS:
+        raise UnknownNameError("evaluation", kind, KINDS)
+    size, last = variant.size, variant.size - 1
+    squares = range(variant.num_squares)
+    return Evaluation(
+        kind=KINDS[kind],
+        corners=to_bitboard([row * size + column for row in (0, last) for column in (0, last)], size),
+        x_squares=to_bitboard([row * size + column for row in (1, last - 1) for column in (1, last - 1)], size),
+        not_first=to_bitboard([square for square in squares if square % size != 0], size),
+        not_last=to_bitboard([square for square in squares if square % size != last], size),
+        weights=np.asarray(square_weights(size), np.int64),
+    )
+
+
+@kernel
+def evaluate(player: Bitboard, opponent: Bitboard, evaluation: Evaluation, rules: Rules) -> int:
+    """Returns how the game seems to end for `player`, in hundredths of a disc, at most a whole board of them.
+
+    "discs" is the differential as it lies, "positional" the sum of a weight for each square held, each signed by
+    the goal; "mobility" weighs moves, potential moves, frontier discs, corners, squares beside empty ones, and discs.
+    """
+    if evaluation.kind == MOBILITY:
+        total = _mobility(player, opponent, evaluation, rules)
+    else:
+        if evaluation.kind == DISCS:
+            total = DISC * (count(player) - count(opponent))
+        else:
+            total = weight(player, evaluation.weights, rules) - weight(opponent, evaluation.weights, rules)
+        if rules.fewest:
+            total = -total
+    most = DISC * rules.size * rules.size
+    return max(-most, min(most, total))
+
+
+@kernel
+def weight(discs: Bitboard, weights: np.ndarray, rules: Rules) -> int:
+    """Returns the sum of `weights`, int64 [size²], over the squares of `discs`."""
+    total = 0
+    while not is_empty(discs):
+        total += weights[square_of(lowest(discs), rules.size, discs)]
+        discs = without_lowest(discs)
+    return total
+
+
+@kernel
+def _mobility(player: Bitboard, opponent: Bitboard, evaluation: Evaluation, rules: Rules) -> int:
+    empties = without(rules.squares, union(player, opponent))
+    beside_open_corners = neighbors(overlap(evaluation.corners, empties), evaluation)
+    potential = count(overlap(empties, neighbors(opponent, evaluation)))
+    potential -= count(overlap(empties, neighbors(player, evaluation)))
+    worth = _WORTH[1 if rules.fewest else 0]
+    return int(
+        worth[MOVES] * (count(legal_mask(player, opponent, rules)) - count(legal_mask(opponent, player, rules)))
+        + worth[POTENTIAL_MOVES] * potential
+        + worth[FRONTIER] * _lead(player, opponent, neighbors(empties, evaluation))
+        + worth[CORNERS] * _lead(player, opponent, evaluation.corners)
+        + worth[X_SQUARES] * _lead(player, opponent, overlap(beside_open_corners, evaluation.x_squares))
+        + worth[C_SQUARES] * _lead(player, opponent, without(beside_open_corners, evaluation.x_squares))
+        + worth[DIFFERENTIAL] * _lead(player, opponent, rules.squares)
+    )
+
+
+@kernel
+def _lead(player: Bitboard, opponent: Bitboard, squares: Bitboard) -> int:
+    return count(overlap(player, squares)) - count(overlap(opponent, squares))
+
+
+@kernel
+def neighbors(board: Bitboard, evaluation: Evaluation) -> Bitboard:
+    """Returns the squares of `board` and around it, and perhaps bits off the board."""
+    stride = _STRIDE_1 if len(board) == 1 else _STRIDE_2
+    row = union(
+        board,
+        union(_raised(overlap(board, evaluation.not_last), _ONE), _lowered(overlap(board, evaluation.not_first), _ONE)),
+    )
+    return union(row, union(_raised(row, stride), _lowered(row, stride)))
+
+
+@kernel
+def _raised(board: Bitboard, steps: np.uint64) -> Bitboard:
+    """Returns `board` with every bit moved up by `steps`, 1 to 63."""
+    moved = no_square(board)
+    carry = np.uint64(0)
+    for word in range(len(board)):
+        moved = tuple_setitem(moved, word, board[word] << steps | carry)
+        carry = board[word] >> (_WORD_BITS - steps)
+    return moved
+
+
+@kernel
+def _lowered(board: Bitboard, steps: np.uint64) -> Bitboard:
+    """Returns `board` with every bit moved down by `steps`, 1 to 63."""
+    moved = no_square(board)
+    carry = np.uint64(0)
+    for word in range(len(board) - 1, -1, -1):
+        moved = tuple_setitem(moved, word, board[word] >> steps | carry)
+        carry = board[word] << (_WORD_BITS - steps)
+    return moved

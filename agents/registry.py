@@ -1,0 +1,214 @@
+"""Agents by the text that people type: a name with options, a trained network, or code of their own.
+
+"random", "greedy", "positional", "mobility": the simple players.
+"alphabeta:depth=5,exact=12": options are the fields of `AlphaBetaConfig`.
+"runs/x", "runs/x/checkpoints/00012:num_simulations=400", "mcts:checkpoint=runs/x": a checkpoint, or a run's last one,
+with search; options are the fields of `MCTSConfig`.
+"my_bot.py:Bot", "package.module:bot": an Agent, a class or function without arguments that makes one, or a function
+(position, rng) -> move.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+import types
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agents.agent import Agent
+from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
+from agents.baselines import FunctionAgent, MobilityAgent, baseline
+from agents.mcts import MCTSConfig
+from reversi_env.naming import UnknownNameError
+from reversi_env.opponents import BASELINES
+
+Config = TypeVar("Config")
+Options = dict[str, str]
+
+_WITH_OPTIONS = re.compile(r"(?P<head>.+?):(?P<options>\w+=.*)")
+_CODE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<attribute>\w+)")
+_TRUTHS = {"true": True, "false": False}
+
+
+def make(spec: str) -> Agent:
+    """Returns the agent that a text names, see above; raises ValueError with what was wrong, near misses for a name.
+
+    Code is imported and run; a checkpoint is only read. A network brings in torch, nothing else here does.
+    """
+    spec = spec.strip()
+    match = _WITH_OPTIONS.fullmatch(spec)
+    head, options = (match["head"], _parse_options(spec, match["options"])) if match else (spec, {})
+    if head in _MAKERS:
+        return _MAKERS[head](head, options)
+    if code := _CODE.fullmatch(spec):
+        return _from_code(spec, code["place"], code["attribute"])
+    if head.endswith(".py"):
+        raise ValueError(f"{spec!r} names a file; say which of its classes or functions plays: {head}:Bot")
+    if os.sep in head or "/" in head or os.path.isdir(head):  # Path("") would be the current folder
+        return load(head, **options)
+    raise UnknownNameError("agent", head, names())
+
+
+def load(path: str | Path, **options: str) -> Agent:
+    """Returns the trained agent of a checkpoint or a run's last one; raises ValueError where there is none."""
+    from agents.checkpoint import load_agent  # imports torch, which takes a second that no other agent needs
+
+    return load_agent(Path(path), config_from(MCTSConfig, str(path), options))
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names that stand for agents, in alphabetical order."""
+    return tuple(sorted(_MAKERS))
+
+
+def _parse_options(spec: str, text: str) -> Options:
+    options: Options = {}
+    for option in text.split(","):
+        key, equals, value = (part.strip() for part in option.partition("="))
+        if not (key and equals and value):
+            raise ValueError(f"{option!r} in {spec!r} is not an option; write key=value, with a comma between options")
+        if key in options:
+            raise ValueError(f"{key} stands twice in {spec!r}")
+        options[key] = value
+    return options
+
+
+def config_from(kind: type[Config], name: str, options: Options) -> Config:
+    """Returns the config dataclass `kind` with its fields set from text, each read as its annotation says.
+
+    Raises UnknownNameError for a key that is no field of it, and ValueError for a value that cannot be read.
+    """
+    hints = typing.get_type_hints(kind)
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass, which no type variable says
+    for key in options:
+        if key not in known:
+            raise UnknownNameError(f"option of {name}", key, known)
+    try:
+        return kind(**{key: _read(key, value, hints[key]) for key, value in options.items()})
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _read(key: str, text: str, annotation: Any) -> Any:
+    """Returns the text as a value of an annotation: bool, int, float or str, or one of them or None."""
+    if isinstance(annotation, types.UnionType):
+        if text.lower() == "none":
+            return None
+        (annotation,) = (kind for kind in annotation.__args__ if kind is not types.NoneType)
+    try:
+        return _TRUTHS[text.lower()] if annotation is bool else annotation(text)
+    except (KeyError, ValueError):
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}[annotation]
+        raise ValueError(f"{key} is {wanted}, got {text!r}") from None
+
+
+def _without_options(agent: Callable[[str], Agent]) -> Callable[[str, Options], Agent]:
+    def maker(name: str, options: Options) -> Agent:
+        if options:
+            raise ValueError(f"{name} takes no options, got {', '.join(options)}")
+        return agent(name)
+
+    return maker
+
+
+def _alpha_beta(name: str, options: Options) -> Agent:
+    return AlphaBetaAgent(config_from(AlphaBetaConfig, name, options))
+
+
+def _mcts(name: str, options: Options) -> Agent:
+    path = options.pop("checkpoint", None)
+    if path is None:
+        raise ValueError(f"{name} needs a network: {name}:checkpoint=runs/x, or simply runs/x")
+    return load(path, **options)
+
+
+_MAKERS: dict[str, Callable[[str, Options], Agent]] = {
+    **dict.fromkeys(BASELINES, _without_options(baseline)),
+    "mobility": _without_options(lambda name: MobilityAgent()),
+    "alphabeta": _alpha_beta,
+    "mcts": _mcts,
+}
+
+
+def _from_code(spec: str, place: str, attribute: str) -> Agent:
+    module = _load_file(spec, Path(place)) if place.endswith(".py") else _load_module(spec, place)
+    if not hasattr(module, attribute):
+        own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        raise UnknownNameError(f"player of {place}", attribute, own)
+    found = getattr(module, attribute)
+    if not isinstance(found, Agent) and _accepts(found, 0):
+        with _blaming(place):
+            found = found()
+    if isinstance(found, Agent):
+        return found
+    if callable(found) and _accepts(found, 2):
+        return FunctionAgent(found, spec)
+    raise ValueError(
+        f"{spec!r} is {found!r}; a player is an Agent, a class or function without arguments that makes one, "
+        "or a function (position, rng) -> move"
+    )
+
+
+def _accepts(function: Any, num_arguments: int) -> bool:
+    """Returns whether something can be called with so many arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * num_arguments)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _load_file(spec: str, path: Path) -> types.ModuleType:
+    if not path.is_file():
+        raise ValueError(f"agent {spec!r}: there is no file {path.resolve()}")
+    name = f"_bot_{path.stem}"
+    module_spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert module_spec is not None
+    assert module_spec.loader is not None
+    module = importlib.util.module_from_spec(module_spec)
+    sys.modules[name] = module  # where dataclasses look for it
+    with _blaming(str(path)):
+        module_spec.loader.exec_module(module)
+    return module
+
+
+def _load_module(spec: str, name: str) -> types.ModuleType:
+    try:
+        with _blaming(name):
+            return importlib.import_module(name)
+    except ValueError as error:
+        missing = error.__cause__
+        if not isinstance(missing, ModuleNotFoundError) or not f"{name}.".startswith(f"{missing.name}."):
+            raise  # the module is there, and fails
+        if "." in name:
+            raise ValueError(f"agent {spec!r}: there is no module {missing.name!r}") from None
+        raise UnknownNameError("agent or module", name, names()) from None
+
+
+@contextlib.contextmanager
+def _blaming(place: str) -> Iterator[None]:
+    """Turns whatever somebody's code raises into a ValueError that names its file and line."""
+    try:
+        yield
+    except Exception as error:
+        frames = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if frame.filename != __file__ and not frame.filename.startswith("<frozen")
+        ]
+        if isinstance(error, SyntaxError):
+            where, what = f"{error.filename}, line {error.lineno}", error.msg
+        elif frames:
+            own = [frame for frame in frames if frame.filename == frames[0].filename]  # and not what it calls
+            where, what = f"{own[-1].filename}, line {own[-1].lineno}", str(error)
+        else:
+            where, what = place, str(error)
+        raise ValueError(f"{where}: {type(error).__name__}: {what}") from error

@@ -1,0 +1,179 @@
+"""Checkpoints: what was saved comes back, and whatever is wrong with one is said in a sentence."""
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import agents
+from agents.checkpoint import (
+    CHECKPOINTS,
+    FORMAT_VERSION,
+    Checkpoint,
+    CheckpointError,
+    checkpoints_of,
+    find_checkpoint,
+    prune_checkpoints,
+    read_checkpoint,
+    write_checkpoint,
+)
+from agents.networks.residual import ResidualConfig, ResidualNetwork
+from reversi_env import Position, Variant
+
+SMALL = ResidualConfig(num_channels=8, num_blocks=1, num_head_channels=4)
+
+
+@pytest.fixture
+def checkpoint():
+    torch.manual_seed(0)
+    return Checkpoint(
+        network=ResidualNetwork(SMALL),
+        variant=Variant.named("othello-6x6", goal="fewest"),
+        config_yaml="seed: 1\n",
+        commit="abc",
+        trainer_tensors={"replay.player": torch.tensor([[2**63]], dtype=torch.uint64)},
+        trainer_counters={"iteration": 3},
+    )
+
+
+@pytest.fixture
+def folder(checkpoint, tmp_path):
+    write_checkpoint(tmp_path / "saved", checkpoint)
+    return tmp_path / "saved"
+
+
+def edit_manifest(folder, **changes):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | changes))
+
+
+def test_what_was_saved_comes_back(checkpoint, folder):
+    loaded = read_checkpoint(folder, with_trainer=True)
+    for name, tensor in checkpoint.network.state_dict().items():
+        assert torch.equal(loaded.network.state_dict()[name], tensor), name
+    assert (loaded.variant, loaded.config_yaml, loaded.commit) == (checkpoint.variant, "seed: 1\n", "abc")
+    assert torch.equal(loaded.trainer_tensors["replay.player"], checkpoint.trainer_tensors["replay.player"])
+    assert loaded.trainer_counters == {"iteration": 3}
+
+
+def test_a_checkpoint_is_an_agent(folder):
+    agent = agents.load(folder, num_simulations="5")
+    assert agent.variant == Variant.named("othello-6x6", goal="fewest")
+    decision = agent.analyze(Position(agent.variant))
+    assert decision.num_nodes == 5
+    assert decision.move in Position(agent.variant).legal_moves
+    again = agents.make(f"{folder}:num_simulations=5").analyze(Position(agent.variant))
+    assert (again.policy == decision.policy).all()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.yaml", "trainer.safetensors", "trainer.json"])
+def test_a_file_cut_short_edited_or_missing_is_named(folder, name):
+    path = folder / name
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
+    with pytest.raises(CheckpointError, match=rf"{name} is not the file that was saved"):
+        read_checkpoint(folder, with_trainer=True)
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(CheckpointError, match=rf"{name} is not the file that was saved"):
+        read_checkpoint(folder, with_trainer=True)
+    path.unlink()
+    with pytest.raises(CheckpointError, match=rf"{name} cannot be read: .*No such file"):
+        read_checkpoint(folder, with_trainer=True)
+
+
+def test_a_newer_format_says_so(folder):
+    edit_manifest(folder, format_version=FORMAT_VERSION + 1)
+    with pytest.raises(CheckpointError, match=f"format version {FORMAT_VERSION + 1}.*reads up to {FORMAT_VERSION}"):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"format_version": "1"}, "no format_version"),
+        ({"files": []}, "names no files"),
+        ({"files": {"../../etc/passwd": ""}}, "no part of a checkpoint"),
+        ({"files": {}}, r"holds no model\.safetensors"),
+        ({"network": {"kind": "os.system"}}, "'os.system' is not known"),
+        ({"network": {"kind": "residual", "num_channels": 10**9}}, "num_channels must be"),
+        ({"network": {"kind": "residual", "chanels": 8}}, "chanels"),
+        ({"network": {"kind": "residual", "num_channels": 16, "num_blocks": 1}}, "does not fit the network"),
+        ({"variant": {"size": 7}}, "columns"),
+        ({"variant": None}, "names no files or no variant"),
+    ],
+)
+def test_a_manifest_that_means_nothing_says_what_is_wrong(folder, changes, sentence):
+    edit_manifest(folder, **changes)
+    with pytest.raises(CheckpointError, match=sentence):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "\0", "[" * 100_000, '{"format_version": 1}'])
+def test_a_manifest_of_any_text_is_refused(folder, content):
+    (folder / "manifest.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"manifest\.json"):
+        read_checkpoint(folder)
+
+
+def test_weights_with_a_good_digest_and_other_shapes_are_refused_before_they_are_loaded(folder, checkpoint):
+    weights = dict(checkpoint.network.state_dict())
+    weights["value.bias"] = torch.zeros(2)
+    write_checkpoint(folder.parent / "other", replace(checkpoint, network=ResidualNetwork(SMALL)))
+    other = folder.parent / "other"
+    save_file(weights, other / "model.safetensors")
+    files = json.loads((other / "manifest.json").read_text())["files"]
+    files["model.safetensors"] = hashlib.sha256((other / "model.safetensors").read_bytes()).hexdigest()
+    edit_manifest(other, files=files)
+    with pytest.raises(CheckpointError, match=r"value\.bias has shape \[2\], expected \[1\]"):
+        read_checkpoint(other)
+
+
+def test_a_checkpoint_without_trainer_state_plays_but_cannot_be_resumed(checkpoint, tmp_path):
+    write_checkpoint(tmp_path / "lean", replace(checkpoint, trainer_counters={}, trainer_tensors={}))
+    assert read_checkpoint(tmp_path / "lean").variant == checkpoint.variant
+    with pytest.raises(CheckpointError, match="no trainer state"):
+        read_checkpoint(tmp_path / "lean", with_trainer=True)
+
+
+def test_the_newest_undamaged_checkpoint_of_a_run_is_found(checkpoint, tmp_path):
+    for number in (1, 2, 3):
+        write_checkpoint(tmp_path / CHECKPOINTS / f"{number:06}", checkpoint)
+    (tmp_path / CHECKPOINTS / ".000004.half").mkdir()
+    assert find_checkpoint(tmp_path).name == "000003"
+    (tmp_path / CHECKPOINTS / "000003" / "trainer.json").write_text("{}")
+    assert find_checkpoint(tmp_path).name == "000002"
+    prune_checkpoints(tmp_path, 1)
+    assert [path.name for path in checkpoints_of(tmp_path)] == ["000003"]
+    with pytest.raises(CheckpointError, match=r"every checkpoint .* is damaged"):
+        find_checkpoint(tmp_path)
+
+
+def test_where_there_is_none_the_sentence_says_so(tmp_path):
+    with pytest.raises(CheckpointError, match="there is no checkpoint or run at"):
+        find_checkpoint(tmp_path / "nowhere")
+    with pytest.raises(CheckpointError, match="holds no checkpoint"):
+        find_checkpoint(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="holds no checkpoint"):
+        find_checkpoint(tmp_path / "file")
+
+
+def test_a_failed_write_leaves_nothing_behind(checkpoint, tmp_path, monkeypatch):
+    def full(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("agents.checkpoint.json.dumps", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_checkpoint(tmp_path / "saved", checkpoint)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_is_never_written_over(checkpoint, folder):
+    with pytest.raises(FileExistsError, match="is there already"):
+        write_checkpoint(folder, checkpoint)
+    shutil.rmtree(folder)
+    write_checkpoint(folder, checkpoint)
