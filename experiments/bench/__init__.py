@@ -1,0 +1,1 @@
+"""Speed, measured so that it can be compared: CPU time, medians of rounds, and a baseline beside every figure."""

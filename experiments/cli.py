@@ -1,0 +1,140 @@
+"""The command `reversi`: finds the verb, runs it, and turns what went wrong into a sentence and an exit code.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. `REVERSI_DEBUG=1` shows the traceback instead. Nothing is
+imported before a verb is known, so that the help is there at once.
+"""
+
+import importlib
+import os
+import sys
+from typing import NamedTuple, NoReturn
+
+DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+class Verb(NamedTuple):
+    """A verb's module, whose `main(arguments)` returns the exit code, and what it does."""
+
+    module: str
+    summary: str
+
+
+MAIN_VERBS = {
+    "train": Verb("experiments.train", "train a network by self-play, from a config"),
+    "evaluate": Verb("experiments.evaluate", "rate an agent against others"),
+    "tournament": Verb("experiments.tournament", "rate agents against each other, everyone against everyone"),
+    "play": Verb("experiments.play", "play in the terminal, against an agent or a friend"),
+}
+OTHER_VERBS = {
+    "bench env": Verb("experiments.bench.env", "measure the environment"),
+    "bench perft": Verb("experiments.bench.perft", "measure the rules"),
+    "perft": Verb("experiments.perft", "count the leaves of the game tree"),
+}
+VERBS = MAIN_VERBS | OTHER_VERBS
+
+USAGE = """\
+usage: reversi VERB [ARGUMENT ...]
+
+{main}
+
+Beside them:
+{others}
+
+`reversi VERB --help` explains a verb. AGENT is a name such as random or alphabeta:depth=5, a run folder such as runs/x,
+a checkpoint, or my_bot.py:Bot."""
+
+
+def main(arguments: list[str]) -> int:
+    """Runs a command line without its first word and returns the exit code."""
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()  # a full disk or a closed pipe shows here, not while Python shuts down
+    except BrokenPipeError:
+        _drop_what_cannot_be_written()
+        return DONE  # nobody reads on, and that is no fault
+    except KeyboardInterrupt:
+        if _is_debugging():
+            raise
+        print("reversi: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, OSError) as error:
+        if _is_debugging():
+            raise
+        _drop_what_cannot_be_written()
+        print(f"reversi: {_sentence(error)}", file=sys.stderr)
+        return WRONG_USAGE if _is_wrong_usage(error) else FAILED
+
+
+def _run(arguments: list[str]) -> int:
+    first, second = (*arguments, "", "")[:2]
+    members = {name: verb for name, verb in VERBS.items() if name.startswith(f"{first} ")}
+    if first in ("", "-h", "--help", "help"):
+        print(USAGE.format(main=_listing(MAIN_VERBS), others=_listing(OTHER_VERBS)))
+    elif first == "--version":
+        print(f"reversi-lab {_version()}")
+    elif members and second in ("", "-h", "--help"):
+        print(f"usage: reversi {first} VERB [ARGUMENT ...]\n\n{_listing(members)}")
+    elif f"{first} {second}" in members:
+        return _call(members[f"{first} {second}"], arguments[2:])
+    elif first in VERBS:
+        return _call(VERBS[first], arguments[1:])
+    else:
+        _complain(first, second, [name.removeprefix(f"{first} ") for name in members])
+    return DONE
+
+
+def _call(verb: Verb, arguments: list[str]) -> int:
+    # Torch asks at import. Our networks are small: two threads in one call gain little on an idle machine and lose most
+    # of their speed on a busy one, and training keeps its cores at work by threads of its own.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    return int(importlib.import_module(verb.module).main(arguments))
+
+
+def _complain(first: str, second: str, members: list[str]) -> NoReturn:
+    from reversi_env.naming import UnknownNameError  # brings in Numba, which the help does without
+
+    if members:
+        raise UnknownNameError(f"verb after {first}", second, members)
+    if first.startswith("-"):
+        raise UnknownNameError("option", first, ("--help", "--version"))
+    raise UnknownNameError("verb", first, (name.split()[0] for name in VERBS))
+
+
+def _listing(verbs: dict[str, Verb]) -> str:
+    return "\n".join(f"  {name:<12} {verb.summary}" for name, verb in verbs.items())
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("reversi-lab")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Turns stdout into nothing where it takes no more, or Python would try again, and fail, while it shuts down."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:  # str() would begin with a number
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _is_wrong_usage(error: Exception) -> bool:
+    from experiments.arguments import UsageError
+    from reversi_env.naming import UnknownNameError
+
+    return isinstance(error, UsageError | UnknownNameError)
+
+
+def _is_debugging() -> bool:
+    return os.environ.get("REVERSI_DEBUG") == "1"

@@ -1,0 +1,215 @@
+"""Trains a network by self-play from a configuration, and rates it.
+
+    reversi train                                        experiment=quick: 6×6 from nothing, some minutes on two cores
+    reversi train experiment=quick schedule.num_iterations=2 evaluation.final_num_games=10    a look, within a minute
+    reversi train experiment=othello seed=3 network=small search.num_simulations=100
+    reversi train resume=runs/x                          goes on from its last checkpoint
+    reversi train --config experiment=othello            prints the configuration and does nothing
+
+Overrides are Hydra's. A run owns one folder, runs/<name>/; Ctrl-C leaves a checkpoint there and says how to go on.
+"""
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import compose, initialize_config_module
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from agents.checkpoint import Checkpoint, CheckpointError, find_checkpoint, read_checkpoint
+from agents.mcts import MCTSConfig
+from agents.networks.residual import ResidualConfig
+from experiments.arguments import UsageError
+from experiments.cli import DONE, INTERRUPTED
+from experiments.evaluate import print_table
+from experiments.training.config import EvaluationConfig, ScheduleConfig, TrainConfig, VariantConfig
+from experiments.training.display import display
+from experiments.training.learner import LearnerConfig
+from experiments.training.run_folder import make_run_folder, write_facts
+from experiments.training.trainer import Interrupted, Trainer
+from reversi_env.naming import UnknownNameError
+
+SCHEMAS: dict[str, tuple[str | None, type]] = {
+    "train_schema": (None, TrainConfig),
+    "variant_schema": ("variant", VariantConfig),
+    "residual_schema": ("network", ResidualConfig),
+    "mcts_schema": ("search", MCTSConfig),
+    "learner_schema": ("learner", LearnerConfig),
+    "schedule_schema": ("schedule", ScheduleConfig),
+    "evaluation_schema": ("evaluation", EvaluationConfig),
+}
+NO_OVERRIDE = ("-h", "--help", "--config")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the verb and returns the exit code."""
+    if {"-h", "--help"} & set(arguments):
+        print(__doc__)
+        return DONE
+    for argument in arguments:
+        if argument.startswith("-") and argument not in NO_OVERRIDE:
+            raise UnknownNameError("option", argument, NO_OVERRIDE)
+    overrides = [argument for argument in arguments if argument not in NO_OVERRIDE]
+    config, label = compose_config(overrides)
+    config_yaml = OmegaConf.to_yaml(OmegaConf.structured(config))
+    if "--config" in arguments:
+        print(config_yaml, end="")
+        return DONE
+    if config.resume is not None:
+        folder = Path(config.resume)
+        resumed: Checkpoint | None = read_checkpoint(find_checkpoint(folder), with_trainer=True)
+    else:
+        folder = make_run_folder(Path(config.runs), config.name, label)
+        resumed = None
+        write_facts(folder, config_yaml)
+    with display(folder, config) as report, _stopping() as on_stop:
+        trainer = Trainer(config, config_yaml, folder, resumed, report)
+        on_stop.append(trainer.stop)
+        try:
+            rows = trainer.run()
+        except Interrupted:
+            checkpoint = trainer.save()
+            report.say(f"stopped after iteration {trainer.iteration} of {config.schedule.num_iterations}: {checkpoint}")
+            report.say(f"go on with: reversi train resume={folder}")
+            return INTERRUPTED
+    if rows:
+        print_table(rows)
+    print(f"checkpoint: {trainer.save()}")
+    print(f"play against it: reversi play {folder}")
+    return DONE
+
+
+def compose_config(overrides: Sequence[str]) -> tuple[TrainConfig, str]:
+    """Returns the configuration that overrides make, and the experiment's name.
+
+    With `resume=runs/x` it is that run's own configuration with single values changed. Raises UnknownNameError for a
+    key, group or choice that does not exist, UsageError for a value that does not fit.
+    """
+    _register_schemas()
+    with initialize_config_module("configs", version_base="1.3"):
+        base = compose("train")
+        parsed = _parsed(overrides, base)
+        resumed_from = next((override.value() for override in parsed if override.key_or_group == "resume"), None)
+        with _as_usage_errors():
+            if resumed_from is not None:
+                config = _resumed_config(Path(str(resumed_from)), parsed)
+            else:
+                config = compose("train", list(overrides))
+            composed = OmegaConf.to_object(config)
+    assert isinstance(composed, TrainConfig)
+    experiments = [override.get_value_element_as_str() for override in parsed if override.key_or_group == "experiment"]
+    return composed, experiments[-1] if experiments else "quick"
+
+
+def _register_schemas() -> None:
+    store = ConfigStore.instance()
+    for name, (group, schema) in SCHEMAS.items():
+        store.store(name=name, group=group, node=schema)
+
+
+def _parsed(overrides: Sequence[str], base: DictConfig) -> list[Override]:
+    """Returns the overrides as Hydra reads them, their keys and choices checked."""
+    loader = GlobalHydra.instance().config_loader()
+    groups = {group: loader.get_group_options(group) for group in loader.list_groups("") if group != "hydra"}
+    choices = {
+        group: [option for option in options if not option.endswith("_schema")] for group, options in groups.items()
+    }
+    keys = _keys(base)
+    parsed = []
+    for text in overrides:
+        try:
+            (override,) = OverridesParser.create().parse_overrides([text])
+        except HydraException:
+            raise UsageError(f"{text!r} is not an override; write key=value, such as seed=3 or network=small") from None
+        key = override.key_or_group
+        if override.is_add() or override.is_delete() or override.is_sweep_override() or override.package:
+            raise UsageError(f"{text!r}: only key=value and group=choice are understood here")
+        if key in choices:
+            choice = str(override.get_value_element_as_str())
+            if choice not in choices[key]:
+                raise UnknownNameError(f"choice of {key}", choice, choices[key])
+        elif key not in keys:
+            raise UnknownNameError("key", key, keys | choices.keys())
+        parsed.append(override)
+    return parsed
+
+
+def _keys(config: DictConfig, prefix: str = "") -> set[str]:
+    """Returns the dotted names of all values."""
+    keys: set[str] = set()
+    for name in map(str, config):
+        value = config._get_node(name)
+        if isinstance(value, DictConfig) and not value._is_none():
+            keys |= _keys(value, f"{prefix}{name}.")
+        else:
+            keys.add(f"{prefix}{name}")
+    return keys
+
+
+def _resumed_config(folder: Path, parsed: Sequence[Override]) -> DictConfig:
+    """Returns the configuration of a run with single values changed."""
+    find_checkpoint(folder)  # first, for what it says where there is no run
+    path = folder / "config.yaml"
+    try:
+        saved = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
+    config = OmegaConf.merge(OmegaConf.structured(TrainConfig), saved)
+    assert isinstance(config, DictConfig)
+    for override in parsed:
+        if "." not in override.key_or_group and override.key_or_group not in ("resume", "device"):
+            raise UsageError(f"{override.input_line}: a resumed run keeps its configuration; single values can change")
+        OmegaConf.update(config, override.key_or_group, override.value())
+    return config
+
+
+@contextlib.contextmanager
+def _as_usage_errors() -> Iterator[None]:
+    """Turns what Hydra, OmegaConf and the configuration's own checks say into one sentence."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (HydraException, OmegaConfBaseException) as error:
+        cause: BaseException = error.__cause__ or error
+        key = getattr(cause, "full_key", None)
+        sentence = str(cause).splitlines()[0]
+        raise UsageError(f"{key}: {sentence}" if key else sentence) from None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[list[Any]]:
+    """Gives a list of functions that the first Ctrl-C or SIGTERM calls; the second ends the process as ever."""
+    on_stop: list[Any] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def handle(number: int, frame: object) -> None:
+        restore()
+        if not on_stop:
+            raise KeyboardInterrupt
+        print("reversi: stopping; once more ends at once, without a checkpoint", file=sys.stderr)
+        for function in on_stop:
+            function()
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield on_stop
+    finally:
+        restore()

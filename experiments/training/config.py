@@ -1,0 +1,85 @@
+"""The configuration of a training run: what `reversi train` composes from `configs/` and its overrides."""
+
+from dataclasses import dataclass, field
+
+from agents.mcts import MCTSConfig
+from agents.networks.residual import ResidualConfig
+from experiments.training.learner import LearnerConfig
+from reversi_env import Variant
+
+
+@dataclass
+class VariantConfig:
+    """A `reversi_env.Variant`, which is frozen and so cannot be overridden itself."""
+
+    size: int = 8
+    start: str = "diagonal"
+    goal: str = "most"
+    scoring: str = "board"
+
+    def __post_init__(self) -> None:
+        self.to_variant()
+
+    def to_variant(self) -> Variant:
+        return Variant(size=self.size, start=self.start, goal=self.goal, scoring=self.scoring)
+
+
+@dataclass
+class ScheduleConfig:
+    """How long a run is and what it keeps."""
+
+    num_iterations: int = 40
+    games_per_iteration: int = 64
+    replay_window: int = 50_000  # positions
+    checkpoint_every: int = 5  # iterations; the last one always gets a checkpoint
+    kept_checkpoints: int = 2
+    num_threads: int = 0  # that play games while one more learns; 0: all cores but one
+
+    def __post_init__(self) -> None:
+        for name in ("num_iterations", "games_per_iteration", "replay_window", "checkpoint_every", "kept_checkpoints"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.num_threads < 0:
+            raise ValueError(f"num_threads must be at least 0, got {self.num_threads}")
+
+
+@dataclass
+class EvaluationConfig:
+    """Against whom the network is measured, and how thoroughly."""
+
+    opponents: list[str] = field(default_factory=lambda: ["random", "greedy", "positional"])
+    every: int = 10  # iterations; 0: only at the end
+    num_games: int = 40  # a match while training goes on
+    final_num_games: int = 200  # a match at the end
+    search: MCTSConfig = field(default_factory=MCTSConfig)
+
+    def __post_init__(self) -> None:
+        if self.every < 0:
+            raise ValueError(f"every must be at least 0, got {self.every}")
+        for name in ("num_games", "final_num_games"):
+            number = getattr(self, name)
+            if number < 2 or number % 2:
+                raise ValueError(f"{name} must be even and at least 2, since openings are played twice, got {number}")
+
+
+@dataclass
+class TrainConfig:
+    """A whole run."""
+
+    variant: VariantConfig = field(default_factory=VariantConfig)
+    network: ResidualConfig = field(default_factory=ResidualConfig)
+    search: MCTSConfig = field(default_factory=MCTSConfig)  # of self-play
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    seed: int = 1
+    device: str = "auto"  # "cpu", "cuda", or "auto": the first CUDA device where there is one
+    runs: str = "runs"  # the folder of run folders
+    name: str | None = None  # the run's own folder; by default the experiment and the time
+    resume: str | None = None  # a run folder to go on with
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, got {self.seed}")
+        if self.device not in ("auto", "cpu", "cuda"):
+            raise ValueError(f"device is auto, cpu or cuda, got {self.device!r}")

@@ -1,0 +1,78 @@
+"""What a run shows on stderr while it goes on: a bar on a terminal, a line an iteration elsewhere."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from experiments.evaluate import Row
+from experiments.training.config import TrainConfig
+
+
+class Display:
+    """Lines and, on a terminal, a bar below them."""
+
+    def __init__(self, config: TrainConfig, bar: Progress | None) -> None:
+        self._num_iterations = config.schedule.num_iterations
+        self._bar = bar
+        self._console = bar.console if bar else Console(stderr=True)
+        self._iterations = bar.add_task("training", total=self._num_iterations) if bar else None
+        self._games = bar.add_task("evaluation games", total=1, visible=False) if bar else None
+        self._began = time.monotonic()
+
+    def say(self, line: str) -> None:
+        """Prints a line above the bar."""
+        if self._bar:
+            self._console.print(line, markup=False, highlight=False)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def iteration(self, done: int, numbers: Mapping[str, float]) -> None:
+        """Tells the numbers of the iteration that has just ended."""
+        losses = "first games"
+        if "train/policy_loss" in numbers:
+            losses = f"policy loss {numbers['train/policy_loss']:.3f}, value loss {numbers['train/value_loss']:.3f}"
+        seconds = time.monotonic() - self._began
+        self.say(
+            f"iteration {done} of {self._num_iterations}: {losses}, {numbers['self_play/games']:.0f} games, "
+            f"{numbers['self_play/simulations_per_s']:,.0f} simulations/s, {seconds:.0f} s"
+        )
+        if self._bar and self._iterations is not None:
+            self._bar.update(self._iterations, completed=done)
+
+    def evaluation(self, done: int, rows: list[Row]) -> None:
+        """Tells the scores of an evaluation."""
+        scores = ", ".join(f"{row.match.second} {100 * row.score.value:.0f} %" for row in rows)
+        self.say(f"after iteration {done}, {len(rows[0].match.games)} games each: {scores}")
+        if self._bar and self._games is not None:
+            self._bar.update(self._games, visible=False)
+
+    def games(self, finished: int, num_games: int) -> None:
+        """Tells how far an evaluation is."""
+        if self._bar and self._games is not None:
+            self._bar.update(self._games, visible=True, completed=finished, total=num_games)
+
+
+@contextlib.contextmanager
+def display(folder: Path, config: TrainConfig) -> Iterator[Display]:
+    """Gives the display of a run and takes its bar away at the end."""
+    variant = config.variant.to_variant()
+    network = f"{config.network.num_channels} channels × {config.network.num_blocks} blocks"
+    with contextlib.ExitStack() as stack:
+        bar = None
+        if sys.stderr.isatty():
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+            )
+            bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
+        shown = Display(config, bar)
+        shown.say(f"training {variant.name}, {network}, in {folder}; watch it: tensorboard --logdir {folder.parent}")
+        yield shown

@@ -1,0 +1,131 @@
+"""The learner: gradient steps on positions from the replay."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from agents.networks.residual import ResidualNetwork, mask_logits
+from experiments.training.replay import Replay
+
+
+class TrainingError(RuntimeError):
+    """Learning cannot go on; the sentence says what happened and where."""
+
+
+@dataclass
+class LearnerConfig:
+    """How the network is fitted to the games."""
+
+    batch_size: int = 256
+    learning_rate: float = 2e-3
+    final_learning_rate: float = 2e-4  # reached along a half cosine at the last iteration
+    weight_decay: float = 1e-4
+    value_weight: float = 1.0  # of the squared error of values beside the cross-entropy of policies
+    samples_per_position: float = 8.0  # how often a position is drawn on average while it is new
+    max_gradient_norm: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 2:
+            raise ValueError(f"batch_size must be at least 2 (batch norm needs that many), got {self.batch_size}")
+        for name in ("learning_rate", "final_learning_rate", "samples_per_position", "max_gradient_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        for name in ("weight_decay", "value_weight"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Means over the steps of an iteration."""
+
+    num_steps: int
+    policy_loss: float  # cross-entropy in nats
+    value_loss: float  # squared error
+    gradient_norm: float
+    learning_rate: float
+
+
+class Learner:
+    """A network and its optimizer."""
+
+    def __init__(self, network: ResidualNetwork, config: LearnerConfig) -> None:
+        self.network = network
+        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs leave it out
+        self.config = config
+        decayed = [parameter for parameter in network.parameters() if parameter.ndim > 1]
+        others = [parameter for parameter in network.parameters() if parameter.ndim <= 1]  # biases and norms
+        self.optimizer = torch.optim.AdamW(
+            [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}],
+            lr=config.learning_rate,
+        )
+        self.num_steps = 0
+
+    def learn(
+        self, replay: Replay, num_steps: int, progress: float, rng: np.random.Generator, check: Callable[[], None]
+    ) -> Losses | None:
+        """Takes `num_steps` steps at the learning rate that belongs to `progress`, the share of the run that is done.
+
+        `check` is called before each step and may raise. Returns None where there is nothing to learn from. Raises
+        TrainingError when the loss is not finite.
+        """
+        if not len(replay) or num_steps < 1:
+            return None
+        config = self.config
+        cosine = (1 + math.cos(math.pi * min(progress, 1.0))) / 2
+        rate = config.final_learning_rate + (config.learning_rate - config.final_learning_rate) * cosine
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.network.train()
+        sums = np.zeros(3)
+        for _ in range(num_steps):
+            check()
+            sums += self._step(replay, rng)
+        policy_loss, value_loss, gradient_norm = (sums / num_steps).tolist()
+        return Losses(num_steps, policy_loss, value_loss, gradient_norm, rate)
+
+    def _step(self, replay: Replay, rng: np.random.Generator) -> np.ndarray:
+        batch = replay.draw(self.config.batch_size, rng)
+        planes = torch.from_numpy(batch.planes).to(memory_format=torch.channels_last)
+        logits, values = self.network(planes)
+        masked = mask_logits(logits, torch.from_numpy(batch.legal))
+        policy_loss = F.cross_entropy(masked, torch.from_numpy(batch.policy))
+        value_loss = F.mse_loss(values, torch.from_numpy(batch.value))
+        loss = policy_loss + self.config.value_weight * value_loss
+        self.num_steps += 1
+        if not torch.isfinite(loss):
+            raise TrainingError(
+                f"the loss is {loss.item()} at step {self.num_steps} (learning rate "
+                f"{self.optimizer.param_groups[0]['lr']:.2g}); try a lower learner.learning_rate"
+            )
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient_norm)
+        self.optimizer.step()
+        return np.array([policy_loss.item(), value_loss.item(), norm.item()])
+
+    def optimizer_tensors(self) -> dict[str, Tensor]:
+        """Returns the optimizer's state as named tensors."""
+        return {
+            f"optimizer.{index}.{name}": tensor
+            for index, state in self.optimizer.state_dict()["state"].items()
+            for name, tensor in state.items()
+        }
+
+    def load_optimizer_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Takes up the state that `optimizer_tensors` gave; raises ValueError where it does not fit the network."""
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in tensors.items():
+            _, index, name = key.split(".")
+            state.setdefault(int(index), {})[name] = tensor
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+        for number, moments in state.items():
+            if number >= len(parameters) or moments["exp_avg"].shape != parameters[number].shape:
+                raise ValueError(f"the optimizer's state {number} does not fit the network")
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})

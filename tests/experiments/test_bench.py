@@ -1,0 +1,53 @@
+"""Benchmarks: that they measure what they say, not how fast this machine is."""
+
+import json
+
+import pytest
+
+from experiments import cli
+from experiments.bench import env, measure
+from experiments.bench import perft as bench_perft
+from reversi_env import Position
+
+
+def test_rates_are_amounts_per_cpu_second() -> None:
+    def spin() -> int:
+        return sum(1 for _ in range(200_000))
+
+    def spin_and_claim_ten_times_as_much() -> int:
+        return 10 * spin()
+
+    workloads = {"honest": spin, "tenfold": spin_and_claim_ten_times_as_much}
+    baseline, honest, tenfold = measure.measure(workloads, rounds=3)
+    assert tenfold.per_cpu_s / honest.per_cpu_s == pytest.approx(10, rel=0.5)
+    assert honest.per_baseline_step == pytest.approx(honest.per_cpu_s / baseline.per_cpu_s, rel=0.5)
+    assert baseline.per_baseline_step == 1
+
+
+def test_plies_and_steps_are_counted() -> None:
+    assert 58 * env.PYTHON_GAMES < env.play_from_python() < 64 * env.PYTHON_GAMES
+    assert 58 * env.PYTHON_GAMES < env.step_env() < 64 * env.PYTHON_GAMES
+
+
+def test_leaves_are_counted() -> None:
+    assert bench_perft.count("othello", 6) == 8200
+
+
+def test_bench_names_the_machine_and_a_baseline(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench_perft, "WORKLOADS", {"leaves": lambda: bench_perft.count("othello", 7)})
+    assert cli.main(["bench", "perft", "--json", "--rounds", "1"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"CPU", "cores", "Python", "NumPy", "Numba", "commit"} == set(found["machine"])
+    assert [figure["name"] for figure in found["figures"]] == ["baseline: SplitMix64 steps", "leaves"]
+    assert cli.main(["bench", "perft", "--rounds", "1"]) == 0
+    assert found["machine"]["Python"] in capsys.readouterr().out
+
+
+def test_the_known_games_end_where_games_end() -> None:
+    for moves in env._known_games()[:5]:
+        position = Position()
+        for move in moves:
+            position = position.play(move)
+        assert position.is_over

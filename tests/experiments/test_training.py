@@ -1,0 +1,351 @@
+"""Self-play, the learner, and whole small runs: their folders, their interruption, their resumption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from agents.checkpoint import CHECKPOINTS, read_checkpoint
+from agents.mcts import MCTSConfig
+from agents.networks.residual import ResidualConfig, ResidualNetwork
+from experiments import cli
+from experiments.training.learner import Learner, LearnerConfig, TrainingError
+from experiments.training.replay import Replay
+from experiments.training.run_folder import make_run_folder
+from experiments.training.self_play import play_games
+from reversi_env import Variant
+from tests import oracle
+
+TINY = [
+    "variant=othello-4x4",
+    "network.num_channels=4",
+    "network.num_blocks=1",
+    "network.num_head_channels=2",
+    "search.num_simulations=4",
+    "schedule.num_iterations=4",
+    "schedule.games_per_iteration=6",
+    "schedule.checkpoint_every=2",
+    "schedule.num_threads=2",
+    "learner.batch_size=16",
+    "learner.samples_per_position=2",
+    "evaluation.search.num_simulations=4",
+    "evaluation.opponents=[random]",
+    "evaluation.every=3",
+    "evaluation.num_games=2",
+    "evaluation.final_num_games=4",
+]
+
+
+def train(*overrides, folder):
+    return cli.main(["train", *TINY, f"runs={folder}", *overrides])
+
+
+def evaluate_by_hash(player, opponent, variant):
+    rng = np.random.default_rng(int(player.sum() % 1000))
+    return rng.random((len(player), variant.num_actions), np.float32), rng.random(len(player), np.float32)
+
+
+def discs_of(samples, row, size):
+    """The board of a sample, the mover's discs as X: squares lie on a grid of eight columns up to 8×8."""
+    bits = [8 * (square // size) + square % size for square in range(size * size)]
+    mover, other = int(samples.player[row, 0]), int(samples.opponent[row, 0])
+    return ["X" if mover >> bit & 1 else "O" if other >> bit & 1 else "-" for bit in bits]
+
+
+def as_mover_sees(board, side):
+    return board if side == "X" else [{"X": "O", "O": "X", "-": "-"}[cell] for cell in board]
+
+
+def after_move(board, side, move, free):
+    """The board after a move, and the side that moves next, after a pass if need be."""
+    board, mover = oracle.play(board, side, move, free), oracle.other(side)
+    return board, (side if oracle.must_pass(board, mover, free) else mover)
+
+
+@pytest.mark.parametrize("name", ["othello-4x4", "anti-reversi", "reversi-1883"])
+def test_self_play_samples_are_positions_of_games_with_results_from_the_movers_side(name):
+    variant = Variant.named(name)
+    free = variant.start == "free"
+    config = MCTSConfig(num_simulations=6, temperature_plies=100)
+    played = play_games(variant, evaluate_by_hash, config, range(3), seed=(7,))
+    samples = played.samples
+    assert len(samples) == played.num_plies - played.num_passes
+    shown = [discs_of(samples, row, variant.size) for row in range(len(samples))]
+    num_discs = [len(board) - board.count("-") for board in shown]
+    starts = [row for row in range(len(samples)) if row == 0 or num_discs[row] < num_discs[row - 1]]
+    assert len(starts) == played.num_games == 3
+    for first, end in zip(starts, [*starts[1:], len(samples)], strict=True):
+        board, side = oracle.start_board(variant.size, variant.start), "X"
+        black_results = set()
+        for row in range(first, end):
+            assert shown[row] == as_mover_sees(board, side)
+            legal = oracle.legal_squares(board, side, free)
+            assert float(samples.policy[row].sum()) == pytest.approx(1, abs=0.01)
+            assert set(np.flatnonzero(samples.policy[row])) <= set(legal)
+            black_results.add(samples.value[row] if side == "X" else -samples.value[row])
+            children = [after_move(board, side, move, free) for move in legal]
+            if row + 1 < end:
+                (board, side) = next(
+                    (child, mover) for child, mover in children if as_mover_sees(child, mover) == shown[row + 1]
+                )
+        assert len(black_results) == 1
+        assert black_results <= {
+            oracle.result(child, "X", variant.goal, variant.scoring)
+            for child, _ in children
+            if oracle.is_over(child, free)
+        }
+
+
+def test_the_same_seed_plays_the_same_games_and_another_seed_others():
+    variant = Variant.named("othello-6x6")
+    config = MCTSConfig(num_simulations=5, noise_fraction=0.25, temperature_plies=20)
+
+    def boards(numbers, seed):
+        return play_games(variant, evaluate_by_place, config, numbers, (seed,)).samples.player
+
+    together = boards(range(4), 1)
+    assert (together == boards(range(4), 1)).all()
+    assert (together == np.concatenate([boards([0, 1], 1), boards([2, 3], 1)])).all()
+    assert together.shape != boards(range(4), 2).shape or (together != boards(range(4), 2)).any()
+
+
+def evaluate_by_place(player, opponent, variant):
+    """An evaluator whose answer for a position does not depend on the batch around it."""
+    mixed = (player[:, :1] ^ (opponent[:, :1] * np.uint64(0x9E3779B97F4A7C15))) >> np.arange(
+        variant.num_actions
+    ).astype(np.uint64) % np.uint64(50)
+    policy = ((mixed % np.uint64(97)).astype(np.float32) + 1) / 100
+    return policy, (policy[:, 0] - 0.5).astype(np.float32)
+
+
+def filled_replay(variant):
+    replay = Replay(variant, 1000)
+    replay.add(play_games(variant, evaluate_by_hash, MCTSConfig(num_simulations=4), range(4), (1,)).samples)
+    return replay
+
+
+def test_the_learner_fits_what_it_is_shown():
+    variant = Variant.named("othello-4x4")
+    torch.manual_seed(0)
+    learner = Learner(ResidualNetwork(ResidualConfig(8, 1, 4)), LearnerConfig(batch_size=32, learning_rate=0.01))
+    replay, rng = filled_replay(variant), np.random.default_rng(0)
+    first = learner.learn(replay, 5, 0.0, rng, lambda: None)
+    for _ in range(10):
+        last = learner.learn(replay, 20, 0.0, rng, lambda: None)
+    assert last.policy_loss < first.policy_loss - 0.2
+    assert last.value_loss < first.value_loss - 0.2
+
+
+def test_the_learning_rate_follows_half_a_cosine():
+    learner = Learner(ResidualNetwork(ResidualConfig(4, 1, 2)), LearnerConfig(batch_size=4))
+    replay, rng = filled_replay(Variant.named("othello-4x4")), np.random.default_rng(0)
+    rates = [learner.learn(replay, 1, done, rng, lambda: None).learning_rate for done in (0, 0.5, 1)]
+    assert rates == pytest.approx([2e-3, 1.1e-3, 2e-4])
+
+
+def test_a_loss_that_is_not_a_number_ends_training_with_a_sentence():
+    network = ResidualNetwork(ResidualConfig(4, 1, 2))
+    learner = Learner(network, LearnerConfig(batch_size=4))
+    with torch.no_grad():
+        network.value.bias.fill_(float("nan"))
+    with pytest.raises(TrainingError, match=r"the loss is nan at step 1 .* lower learner.learning_rate"):
+        learner.learn(filled_replay(Variant.named("othello-4x4")), 1, 0.0, np.random.default_rng(0), lambda: None)
+
+
+def run_of(folder):
+    (run,) = folder.iterdir()
+    return run
+
+
+def weights_of(run):
+    return read_checkpoint(sorted((run / CHECKPOINTS).iterdir())[-1]).network.state_dict()
+
+
+def metrics_of(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_run_leaves_its_folder_and_a_table(tmp_path, capsys):
+    assert train(folder=tmp_path) == cli.DONE
+    run = run_of(tmp_path)
+    assert run.name.startswith("quick-")
+    printed = capsys.readouterr()
+    assert "random" in printed.out
+    assert f"reversi play {run}" in printed.out
+    assert "iteration 4 of 4" in printed.err
+    assert "num_iterations: 4" in (run / "config.yaml").read_text()
+    assert {"commit", "command", "torch", "CPU"} <= json.loads((run / "run.json").read_text()).keys()
+    assert sorted(path.name for path in (run / CHECKPOINTS).iterdir()) == ["000002", "000004"]
+    assert sorted(path.name for path in (run / "games").iterdir()) == ["000003.jsonl", "000004.jsonl"]
+    lines = metrics_of(run)
+    assert [line["iteration"] for line in lines] == [0, 1, 2, 3, 4]
+    assert lines[3]["self_play/games"] == 24
+    assert {"train/policy_loss", "train/value_loss", "train/learning_rate"} <= lines[3].keys()
+    assert "evaluation/random/score" in lines[2]
+    assert "evaluation/random/score" in lines[4]
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board = EventAccumulator(str(run))
+    board.Reload()
+    assert [event.step for event in board.Scalars("train/policy_loss")] == [1, 2, 3]
+    assert board.Scalars("train/policy_loss")[-1].value == pytest.approx(lines[3]["train/policy_loss"], rel=1e-4)
+
+
+def test_the_same_seed_gives_the_same_weights_and_an_interrupted_run_too(tmp_path):
+    for name in ("one", "two"):
+        assert train(folder=tmp_path / name) == cli.DONE
+    one, two = (weights_of(run_of(tmp_path / name)) for name in ("one", "two"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+
+    assert train("schedule.num_iterations=4", "name=broken", folder=tmp_path) == cli.DONE
+    broken = tmp_path / "broken"
+    for left in sorted((broken / CHECKPOINTS).iterdir())[1:]:
+        left.rename(tmp_path / f"away-{left.name}")  # as if the run had died after its second iteration
+    assert cli.main(["train", f"resume={broken}"]) == cli.DONE
+    resumed = weights_of(broken)
+    assert all(torch.equal(one[name], resumed[name]) for name in one)
+    assert [line["iteration"] for line in metrics_of(broken)] == [0, 1, 2, 3, 4]
+
+
+def test_runs_that_begin_in_one_second_have_folders_of_their_own(tmp_path):
+    folders = {make_run_folder(tmp_path, None, "quick") for _ in range(5)}
+    assert len(folders) == 5
+    make_run_folder(tmp_path, "mine", "quick")
+    with pytest.raises(FileExistsError, match=r"is taken.*resume="):
+        make_run_folder(tmp_path, "mine", "quick")
+    with pytest.raises(ValueError, match="a run's name has"):
+        make_run_folder(tmp_path, "../mine", "quick")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["sed=3"], 2, "unknown key 'sed'; did you mean seed"),
+        (["schedule.num_iteration=3"], 2, "did you mean schedule.num_iterations"),
+        (["network=smal"], 2, "unknown choice of network 'smal'; did you mean small"),
+        (["experiment=quik"], 2, "did you mean quick"),
+        (["varant=othello"], 2, "did you mean variant"),
+        (["variant=otello"], 2, "did you mean othello"),
+        (["--confg"], 2, "unknown option '--confg'; did you mean --config"),
+        (["seed"], 2, "'seed' is not an override"),
+        (["+new=1"], 2, "only key=value"),
+        (["schedule.num_iterations=many"], 2, "many"),
+        (["schedule.num_iterations=0"], 2, "num_iterations must be at least 1, got 0"),
+        (["variant.size=7"], 2, "columns"),
+        (["variant.goal=last"], 2, "unknown goal 'last'"),
+        (["evaluation.num_games=3"], 2, "must be even"),
+        (["device=gpu"], 2, "device is auto, cpu or cuda"),
+        (["evaluation.opponents=[randm]"], 2, "unknown agent 'randm'; did you mean random"),
+        (["name=a/b"], 1, "a run's name has"),
+        (["resume=nowhere"], 1, "there is no checkpoint or run at nowhere"),
+        (["resume=.", "network=small"], 1, "holds no checkpoint"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(arguments, code, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["train", *arguments]) == code
+    printed = capsys.readouterr()
+    assert sentence in printed.err
+    assert printed.err.startswith("reversi: ")
+    assert printed.err.count("\n") == 1
+    assert not printed.out
+
+
+def test_a_runs_folder_under_a_file_is_said_in_a_sentence(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert train(folder=tmp_path / "file") == cli.FAILED
+    assert "file" in capsys.readouterr().err
+
+
+def test_a_resumed_run_of_another_shape_is_refused(tmp_path, capsys):
+    assert train("schedule.num_iterations=2", "name=run", folder=tmp_path) == cli.DONE
+    run = tmp_path / "run"
+    for override, sentence in (
+        ("variant.size=6", "was trained for othello-4x4, the configuration asks for othello-6x6"),
+        ("network.num_channels=6", "the checkpoint's network is"),
+        ("network=medium", "a resumed run keeps its configuration"),
+    ):
+        assert cli.main(["train", f"resume={run}", override]) != cli.DONE
+        assert sentence in capsys.readouterr().err
+    assert cli.main(["train", f"resume={run}", "schedule.num_iterations=3"]) == cli.DONE
+    assert "iteration 3 of 3" in capsys.readouterr().err
+
+
+def start_train(folder, *overrides):
+    command = [sys.executable, "-m", "reversi_lab", "train", *TINY, f"runs={folder}", "name=run", *overrides]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    )
+
+
+def test_ctrl_c_at_any_moment_leaves_a_checkpoint_or_a_sentence(tmp_path):
+    endless = ["schedule.num_iterations=100000", "schedule.checkpoint_every=100000", "evaluation.every=2"]
+    for moment in (None, 0.0, 0.1, 0.7):
+        folder = tmp_path / str(moment)
+        process = start_train(folder, *endless)
+        if moment is None:
+            time.sleep(0.3)  # while it still imports
+        else:
+            for line in process.stderr:
+                if line.startswith("iteration 2 "):
+                    break
+            time.sleep(moment)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+        if moment is None:
+            assert process.returncode in (130, -signal.SIGINT)
+            continue
+        assert process.returncode == 130, errors
+        assert f"go on with: reversi train resume={folder}/run" in errors
+        assert "Traceback" not in errors
+        done = int(sorted((folder / "run" / CHECKPOINTS).iterdir())[-1].name)
+        assert done >= 2
+        resumed = ["train", f"resume={folder}/run", f"schedule.num_iterations={done + 1}"]
+        assert cli.main(resumed) == cli.DONE
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path):
+    process = start_train(tmp_path, "schedule.num_iterations=100000", "evaluation.every=0")
+    for line in process.stderr:
+        if line.startswith("iteration 5 "):
+            break
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
+    assert cli.main(["train", f"resume={tmp_path}/run", "schedule.num_iterations=6"]) == cli.DONE
+    assert [line["iteration"] for line in metrics_of(tmp_path / "run")][-3:] == [4, 5, 6]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
+def test_a_full_disk_is_said_in_a_sentence_and_keeps_the_last_checkpoint(tmp_path, capsys):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, text=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a small file system: {mounted.stderr.strip()}")
+    try:
+        overrides = [
+            "schedule.num_iterations=1000",
+            "schedule.games_per_iteration=60",
+            "evaluation.every=0",
+            "name=run",
+        ]
+        assert train(*overrides, folder=disk) == cli.FAILED
+        errors = capsys.readouterr().err
+        assert "No space left on device" in errors
+        assert "Traceback" not in errors
+        kept = sorted((disk / "run" / CHECKPOINTS).iterdir())
+        assert [path.name for path in kept if not path.name.isdigit()] == []
+        assert read_checkpoint(kept[-1], with_trainer=True).trainer_counters["iteration"] == int(kept[-1].name)
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
