@@ -147,6 +147,11 @@ class MCTSAgent(Agent):
     def select(self, position: Position, rng: np.random.Generator) -> Decision:
         return self.select_batch([position], [rng])[0]
 
+    def intuition(self, position: Position) -> Decision:
+        """Returns what the evaluator alone says, without search: its likeliest move, its policy and its value."""
+        policy, value = self.evaluate(np.array([position.player]), np.array([position.opponent]), position.variant)
+        return Decision(move=int(policy[0].argmax()), value=float(value[0]), policy=policy[0], num_nodes=1)
+
     def select_batch(self, positions: Sequence[Position], rngs: Sequence[np.random.Generator]) -> list[Decision]:
         parts: dict[tuple[Variant, int], list[int]] = {}  # positions that one thread searches together
         for index, position in enumerate(positions):

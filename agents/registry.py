@@ -2,8 +2,9 @@
 
 "random", "greedy", "positional", "mobility": the simple players.
 "alphabeta:depth=5,exact=12": options are the fields of `AlphaBetaConfig`.
-"runs/x", "runs/x/checkpoints/00012:num_simulations=400", "mcts:checkpoint=runs/x": a checkpoint, or a run's last one,
-with search; options are the fields of `MCTSConfig`.
+"zero-6x6": a trained network that comes along, with search; options are the fields of `MCTSConfig`.
+"runs/x", "runs/x/checkpoints/000012:num_simulations=400", "mcts:checkpoint=runs/x": the same with a checkpoint, or a
+run's last one.
 "my_bot.py:Bot", "package.module:bot": an Agent, a class or function without arguments that makes one, or a function
 (position, rng) -> move.
 """
@@ -35,6 +36,7 @@ Options = dict[str, str]
 
 _WITH_OPTIONS = re.compile(r"(?P<head>.+?):(?P<options>\w+=.*)")
 _CODE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<attribute>\w+)")
+WEIGHTS = Path(__file__).parent / "weights"  # networks that come along, a checkpoint each
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -52,9 +54,11 @@ def make(spec: str) -> Agent:
         return _from_code(spec, code["place"], code["attribute"])
     if head.endswith(".py"):
         raise ValueError(f"{spec!r} names a file; say which of its classes or functions plays: {head}:Bot")
+    if head in shipped():
+        return _shipped(head, options)
     if os.sep in head or "/" in head or os.path.isdir(head):  # Path("") would be the current folder
         return load(head, **options)
-    raise UnknownNameError("agent", head, names())
+    raise UnknownNameError("agent", head, (*names(), *shipped()))
 
 
 def load(path: str | Path, **options: str) -> Agent:
@@ -62,6 +66,17 @@ def load(path: str | Path, **options: str) -> Agent:
     from agents.checkpoint import load_agent  # imports torch, which takes a second that no other agent needs
 
     return load_agent(Path(path), config_from(MCTSConfig, str(path), options))
+
+
+def shipped() -> tuple[str, ...]:
+    """Returns the names of the trained networks that come with the distribution."""
+    return tuple(sorted(manifest.parent.name for manifest in WEIGHTS.glob("*/manifest.json")))
+
+
+def _shipped(name: str, options: Options) -> Agent:
+    agent = load(WEIGHTS / name, **options)
+    agent.name = ":".join([name, ",".join(f"{key}={value}" for key, value in options.items())]).rstrip(":")
+    return agent
 
 
 def names() -> tuple[str, ...]:

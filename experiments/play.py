@@ -18,6 +18,7 @@ import numpy as np
 
 import agents
 from agents.agent import Agent, Decision
+from agents.registry import shipped
 from experiments.arguments import UsageError, parse, setting
 from experiments.match import decide
 from reversi_env import Game, Position, Variant
@@ -28,7 +29,6 @@ HUMAN = "human"
 COLORS = ("black", "white", "random")
 FALLBACK = "alphabeta:depth=6"
 RUNS = Path("runs")
-SHIPPED = Path(agents.__file__).parent / "weights"
 COMMANDS = {
     "hint": "what the agent would play",
     "moves": "the legal moves",
@@ -100,10 +100,9 @@ def _trained_agents() -> Iterator[Agent]:
     manifests = RUNS.glob("*/checkpoints/*/manifest.json")
     newest = sorted(manifests, key=lambda manifest: manifest.stat().st_mtime, reverse=True)
     runs = dict.fromkeys(manifest.parents[2] for manifest in newest)
-    shipped = sorted(manifest.parent for manifest in SHIPPED.glob("*/manifest.json"))
-    for folder in (*runs, *shipped):
+    for spec in (*map(str, runs), *shipped()):
         try:
-            yield agents.load(folder)
+            yield agents.make(spec)  # a run is runs/x, so it cannot be taken for a name
         except ValueError as error:
             print(f"reversi: left out: {error}", file=sys.stderr)
 

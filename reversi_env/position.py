@@ -384,7 +384,7 @@ def _start(variant: Variant | str) -> Position:
 def _integer(move: SupportsIndex) -> int:
     if type(move) is int:
         return move
-    if isinstance(move, bool | str):
+    if isinstance(move, bool | np.bool_ | str):  # an integer to early NumPy 2
         raise TypeError(f"a move is the number of a square or of the pass, not {move!r}; `parse_move` reads text")
     return operator.index(move)  # a kernel would be compiled anew for each type of integer
 

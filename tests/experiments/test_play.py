@@ -173,14 +173,18 @@ def test_the_newest_run_plays_where_none_is_named(
         manifest.touch()
         os.utime(manifest, (1000 - age, 1000 - age) if name != "damaged" else None)
 
-    def load(folder: Path) -> Agent:
-        if folder.name == "damaged":
-            raise ValueError(f"{folder} is damaged")
-        agent = FirstMove(Variant.named("othello-6x6" if folder.name == "new" else "othello"))
-        agent.name = str(folder)
+    make = agents.make
+
+    def make_runs(spec: str) -> Agent:
+        if not spec.startswith("runs"):
+            return make(spec)
+        if spec.endswith("damaged"):
+            raise ValueError(f"{spec} is damaged")
+        agent = FirstMove(Variant.named("othello-6x6" if spec.endswith("new") else "othello"))
+        agent.name = spec
         return agent
 
-    monkeypatch.setattr(agents, "load", load)
+    monkeypatch.setattr(agents, "make", make_runs)
     assert "against runs/new (white), othello-6x6" in played("")
     assert "against runs/old (white), othello." in played("--variant othello")
     assert "against alphabeta" in played("--variant anti-reversi")
@@ -190,5 +194,5 @@ def test_alpha_beta_plays_where_nothing_was_trained(
     played: Play, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(play, "SHIPPED", tmp_path)
+    monkeypatch.setattr(play, "shipped", tuple)
     assert "against alphabeta" in played("")
