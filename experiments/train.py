@@ -26,6 +26,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+import agents
 from agents.checkpoint import Checkpoint, CheckpointError, find_checkpoint, read_checkpoint
 from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig
@@ -65,6 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     if "--config" in arguments:
         print(config_yaml, end="")
         return DONE
+    opponents = [agents.make(spec) for spec in config.evaluation.opponents]
     if config.resume is not None:
         folder = Path(config.resume)
         resumed: Checkpoint | None = read_checkpoint(find_checkpoint(folder), with_trainer=True)
@@ -73,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
         resumed = None
         write_facts(folder, config_yaml)
     with display(folder, config) as report, _stopping() as on_stop:
-        trainer = Trainer(config, config_yaml, folder, resumed, report)
+        trainer = Trainer(config, config_yaml, folder, opponents, resumed, report)
         on_stop.append(trainer.stop)
         try:
             rows = trainer.run()

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+import torch
+
 from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig
 from experiments.training.learner import LearnerConfig
@@ -81,5 +83,13 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise ValueError(f"seed must be at least 0, got {self.seed}")
+        self.to_device()
+
+    def to_device(self) -> torch.device:
+        """Returns the device that `device` stands for; raises ValueError where it is not here."""
         if self.device not in ("auto", "cpu", "cuda"):
             raise ValueError(f"device is auto, cpu or cuda, got {self.device!r}")
+        has_cuda = torch.cuda.is_available()
+        if self.device == "cuda" and not has_cuda:
+            raise ValueError("device=cuda, but torch finds no CUDA device here; leave device=auto or say device=cpu")
+        return torch.device("cuda" if has_cuda and self.device != "cpu" else "cpu")

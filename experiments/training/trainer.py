@@ -9,7 +9,7 @@ import copy
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-import agents
+from agents.agent import Agent
 from agents.checkpoint import (
     CHECKPOINTS,
     Checkpoint,
@@ -76,18 +76,24 @@ class Trainer:
     """One run in its folder, from its start or from a checkpoint of its own."""
 
     def __init__(
-        self, config: TrainConfig, config_yaml: str, folder: Path, resumed: Checkpoint | None, report: Report
+        self,
+        config: TrainConfig,
+        config_yaml: str,
+        folder: Path,
+        opponents: Sequence[Agent],
+        resumed: Checkpoint | None,
+        report: Report,
     ) -> None:
         self.config = config
         self.folder = folder
         self.report = report
         self.variant = config.variant.to_variant()
-        self.device = _device(config.device)
+        self.device = config.to_device()
         self._config_yaml = config_yaml
         self._commit = commit()
         self._stop = threading.Event()
         self._counters = _Counters()
-        self._opponents = [agents.make(spec) for spec in config.evaluation.opponents]
+        self._opponents = opponents
         torch.manual_seed(config.seed)
         network = ResidualNetwork(config.network)
         self._replay = Replay(self.variant, config.schedule.replay_window)
@@ -286,11 +292,3 @@ class _Watched:
     def __call__(self, player: np.ndarray, opponent: np.ndarray, variant: Variant) -> tuple[np.ndarray, np.ndarray]:
         self.check()
         return self.evaluate(player, opponent, variant)
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device=cuda, but torch finds no CUDA device here; leave device=auto or say device=cpu")
-    return torch.device(name)

@@ -2,11 +2,7 @@
 
 import csv
 import itertools
-import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +12,7 @@ import numpy as np
 import pytest
 
 from agents.agent import Decision
-from agents.alpha_beta import FINISHED, AlphaBetaAgent, AlphaBetaConfig, search
+from agents.alpha_beta import FINISHED, AlphaBetaAgent, AlphaBetaConfig
 from agents.evaluation import DISC, KINDS, evaluate, evaluation_of
 from reversi_env import Position, Variant
 from reversi_env.geometry import SIZES
@@ -261,35 +257,6 @@ def test_threads_search_side_by_side() -> None:
     for thread in threads:
         thread.join()
     assert found == expected
-
-
-CHILD = """
-import json
-import numpy as np
-from agents.alpha_beta import AlphaBetaAgent, search
-from reversi_env import Position, Variant
-for name in ("othello", "othello-10x10"):
-    decision = AlphaBetaAgent().select(Position(name), np.random.default_rng(0))
-    print(json.dumps([decision.principal_line, decision.evaluation]))
-assert sum(search.stats.cache_hits.values()) == 2, search.stats
-assert not search.stats.cache_misses, search.stats
-"""
-
-
-def test_kernels_load_from_the_cache_in_a_second_process() -> None:
-    here = [decide(Position(name)) for name in ("othello", "othello-10x10")]
-    assert search.stats.cache_path  # type: ignore[attr-defined]  # a Numba dispatcher
-    root = Path(__file__).parents[2]
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-    )
-    assert child.returncode == 0, child.stderr
-    lines = [json.loads(line) for line in child.stdout.splitlines()]
-    assert lines == [[list(decision.principal_line), decision.evaluation] for decision in here]
 
 
 @pytest.mark.parametrize(
