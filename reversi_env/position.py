@@ -224,8 +224,10 @@ class Position:
 
         Any integer will do, of NumPy's types too; raises TypeError for what is none.
         """
-        move = _integer(move)
-        if move not in self.legal_moves:
+        if type(move) is not int:
+            move = _integer(move)
+        moves = self._moves
+        if move not in (self.legal_moves if moves is None else moves):
             raise IllegalMoveError(self._why_illegal(move))
         variant, boards = self.variant, self._boards
         advance = _advance_one_word if boards.size == 3 else _advance_two_words
@@ -382,8 +384,6 @@ def _start(variant: Variant | str) -> Position:
 
 
 def _integer(move: SupportsIndex) -> int:
-    if type(move) is int:
-        return move
     if isinstance(move, bool | np.bool_ | str):  # an integer to early NumPy 2
         raise TypeError(f"a move is the number of a square or of the pass, not {move!r}; `parse_move` reads text")
     return operator.index(move)  # a kernel would be compiled anew for each type of integer
