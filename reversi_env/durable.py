@@ -38,6 +38,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         for file in temporary.iterdir():
+            os.chmod(file, 0o666 & ~_UMASK)  # whatever wrote it may have kept it to itself
             with open(file, "rb") as opened:
                 os.fsync(opened.fileno())
         os.chmod(temporary, 0o777 & ~_UMASK)
