@@ -17,9 +17,13 @@ def main() -> int:
     if complaint := _complaint():
         print(f"reversi: {complaint}", file=sys.stderr)
         return 1
-    from experiments.cli import main as run  # only now is it known to be ours
+    try:
+        from experiments.cli import main as run  # only now is it known to be ours
 
-    return run(sys.argv[1:])
+        return run(sys.argv[1:])
+    except KeyboardInterrupt:  # before the command line can say so itself
+        print("reversi: interrupted", file=sys.stderr)
+        return 130
 
 
 def _complaint() -> str | None:

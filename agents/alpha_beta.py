@@ -8,7 +8,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from threading import TIMEOUT_MAX
 from typing import NamedTuple
 
 import numpy as np
@@ -260,6 +261,8 @@ class AlphaBetaConfig:
             raise ValueError(f"depth must be at least 1 ply, got {self.depth}")
         if self.time_limit_s is not None and not self.time_limit_s > 0:
             raise ValueError(f"time_limit_s must be more than 0 seconds, got {self.time_limit_s}")
+        if self.time_limit_s is not None and self.time_limit_s > TIMEOUT_MAX:
+            raise ValueError(f"time_limit_s must be at most {TIMEOUT_MAX:.0f} seconds, got {self.time_limit_s}")
         if self.exact < 0:
             raise ValueError(f"exact must be 0 (never) or a number of empty squares, got {self.exact}")
         if self.evaluation not in KINDS:
@@ -273,8 +276,9 @@ class AlphaBetaAgent(Agent):
 
     def __init__(self, config: AlphaBetaConfig | None = None) -> None:
         self.config = config or AlphaBetaConfig()
-        limits = {"depth": self._last_depth, "time_limit_s": self.config.time_limit_s}
-        self.name = "alphabeta:" + ",".join(f"{key}={limit:g}" for key, limit in limits.items() if limit is not None)
+        options, defaults = asdict(replace(self.config, depth=self._last_depth)), asdict(AlphaBetaConfig())
+        changed = [f"{key}={value}" for key, value in options.items() if value != defaults[key]]
+        self.name = f"alphabeta:{','.join(changed)}"
         self._idle: defaultdict[int, list[_Memory]] = defaultdict(list)  # by size; threads may search side by side
 
     @property

@@ -27,8 +27,8 @@ class FunctionAgent(Agent):
         self._choose = choose
 
     def select(self, position: Position, rng: np.random.Generator) -> Decision:
-        """Returns the function's move; what it raises, and whether the move is legal, is the caller's to see."""
-        return Decision(int(self._choose(position, rng)))
+        """Returns the function's move; what it raises, and whether that is a legal move, is the caller's to see."""
+        return Decision(self._choose(position, rng))
 
 
 def baseline(name: str) -> Agent:

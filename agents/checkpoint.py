@@ -11,6 +11,7 @@ checked before memory is taken.
 """
 
 import hashlib
+import itertools
 import json
 import shutil
 from collections.abc import Mapping
@@ -68,7 +69,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
             if checkpoint.trainer_counters:
                 save_file(_contiguous(checkpoint.trainer_tensors), temporary / _TRAINER_TENSORS)
         except SafetensorError as error:  # how safetensors reports a full disk
-            raise OSError(f"cannot write {folder}: {error}") from None
+            raise OSError(f"{folder} cannot be written: {error}") from None
         if checkpoint.trainer_counters:
             (temporary / _TRAINER_COUNTERS).write_text(json.dumps(checkpoint.trainer_counters, indent=1))
         (temporary / _CONFIG).write_text(checkpoint.config_yaml)
@@ -114,7 +115,10 @@ def read_checkpoint(folder: Path, with_trainer: bool = False) -> Checkpoint:
         commit=manifest.get("commit"),
     )
     if with_trainer:
-        checkpoint.trainer_tensors = load_file(folder / _TRAINER_TENSORS)
+        try:
+            checkpoint.trainer_tensors = load_file(folder / _TRAINER_TENSORS)
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{folder / _TRAINER_TENSORS} is no file of tensors: {error}") from None
         checkpoint.trainer_counters = _read_json(folder / _TRAINER_COUNTERS)
     return checkpoint
 
@@ -149,13 +153,29 @@ def checkpoints_of(run: Path) -> list[Path]:
     folder = run / CHECKPOINTS
     if not folder.is_dir():
         return []
-    return sorted(entry for entry in folder.iterdir() if entry.name.isdigit() and entry.is_dir())
+    found = [entry for entry in folder.iterdir() if entry.name.isdecimal() and entry.is_dir()]
+    return sorted(found, key=lambda entry: int(entry.name))
 
 
 def prune_checkpoints(run: Path, num_kept: int) -> None:
     """Removes all but the newest checkpoints of a run."""
     for folder in checkpoints_of(run)[:-num_kept]:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def set_aside_after(checkpoint: Path) -> list[Path]:
+    """Renames the run's checkpoints newer than this one, which are damaged, and returns where they are now.
+
+    Else a run that goes on from `checkpoint` would take their names for its own, and keep them for the newest.
+    """
+    moved = []
+    for newer in checkpoints_of(checkpoint.parents[1]):
+        if int(newer.name) > int(checkpoint.name):
+            aside = next(
+                path for number in itertools.count(1) if not (path := newer.with_suffix(f".damaged-{number}")).exists()
+            )
+            moved.append(newer.rename(aside))
+    return moved
 
 
 def load_agent(path: Path, config: MCTSConfig) -> Agent:

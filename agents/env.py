@@ -29,9 +29,12 @@ class AgentOpponent:
 def make_env(opponent: str | Agent | None = "random", **settings: Any) -> gymnasium.Env[Any, Any]:
     """Returns `Reversi-v0` against an agent, as in `make_env("alphabeta:depth=2", variant="othello-6x6")`.
 
-    None leaves both sides to the caller; `settings` go to `gymnasium.make`. Raises ValueError for an unknown agent.
+    Where no variant is given it is the one that the agent was made for, if any. None leaves both sides to the caller;
+    `settings` go to `gymnasium.make`. Raises ValueError for an unknown agent.
     """
     if isinstance(opponent, str) and opponent not in BASELINES:  # those the environment knows, and plays faster
         opponent = make(opponent)
+    if isinstance(opponent, Agent) and opponent.variant:
+        settings.setdefault("variant", opponent.variant)
     player = AgentOpponent(opponent) if isinstance(opponent, Agent) else opponent
     return gymnasium.make("reversi_env:Reversi-v0", opponent=player, **settings)

@@ -1,8 +1,9 @@
 """Monte Carlo tree search with a network: many positions at once, one evaluation of a leaf of each at a time."""
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +22,8 @@ from agents.tree import (
     take_evaluations,
 )
 from reversi_env import Position, Variant
+
+MOST_SIMULATIONS = 1_000_000  # a tree of so many takes a gigabyte; its sums in float32 are still good to 1e-6 or so
 
 
 class Evaluator(Protocol):
@@ -47,16 +50,13 @@ class MCTSConfig:
     temperature_plies: int = 0  # so many moves from the start are drawn; later ones are the most visited
 
     def __post_init__(self) -> None:
-        if self.num_simulations < 1:
-            raise ValueError(f"num_simulations must be at least 1, got {self.num_simulations}")
-        if self.puct_constant <= 0:
-            raise ValueError(f"puct_constant must be above 0, got {self.puct_constant}")
+        if not 1 <= self.num_simulations <= MOST_SIMULATIONS:
+            raise ValueError(f"num_simulations must be from 1 to {MOST_SIMULATIONS:,}, got {self.num_simulations}")
+        for name in ("puct_constant", "noise_concentration", "temperature"):
+            if not 0 < getattr(self, name) < math.inf:  # so that NaN is none either
+                raise ValueError(f"{name} must be above 0 and finite, got {getattr(self, name)}")
         if not 0 <= self.noise_fraction <= 1:
             raise ValueError(f"noise_fraction must be from 0 to 1, got {self.noise_fraction}")
-        if self.noise_concentration <= 0:
-            raise ValueError(f"noise_concentration must be above 0, got {self.noise_concentration}")
-        if self.temperature <= 0:
-            raise ValueError(f"temperature must be above 0, got {self.temperature}")
         if self.temperature_plies < 0:
             raise ValueError(f"temperature_plies must be at least 0, got {self.temperature_plies}")
 
@@ -147,6 +147,11 @@ class MCTSAgent(Agent):
     def select(self, position: Position, rng: np.random.Generator) -> Decision:
         return self.select_batch([position], [rng])[0]
 
+    def analyze(self, position: Position) -> Decision:
+        still = replace(self.config, noise_fraction=0.0, temperature_plies=0)
+        search = Search(position.variant, self.evaluate, still)
+        return self._decide(search, [position], [np.random.default_rng(0)])[0]
+
     def intuition(self, position: Position) -> Decision:
         """Returns what the evaluator alone says, without search: its likeliest move, its policy and its value."""
         policy, value = self.evaluate(np.array([position.player]), np.array([position.opponent]), position.variant)
@@ -175,6 +180,14 @@ class MCTSAgent(Agent):
     def _decide(
         self, search: Search, positions: Sequence[Position], rngs: Sequence[np.random.Generator]
     ) -> list[Decision]:
+        for position in positions:
+            if position.is_over:
+                raise ValueError(f"the game is over, so there is no move to choose: {position.text}")
+        if self.variant and self.variant.goal != search.variant.goal:
+            raise ValueError(
+                f"{self.name} was trained to win with the {self.variant.goal} discs, "
+                f"and {search.variant.name} is won with the {search.variant.goal}"
+            )
         player = np.array([position.player for position in positions], np.uint64)
         opponent = np.array([position.opponent for position in positions], np.uint64)
         searched = search.run(player, opponent, rngs)
@@ -183,10 +196,10 @@ class MCTSAgent(Agent):
             visits = searched.visit_count[index]
             decisions.append(
                 Decision(
-                    move=choose_move(visits, position, self.config, rng),
+                    move=choose_move(visits, position, search.config, rng),
                     value=float(searched.value[index]),
                     policy=(visits / visits.sum()).astype(np.float32),
-                    num_nodes=self.config.num_simulations,
+                    num_nodes=search.config.num_simulations,
                     principal_line=searched.lines(index),
                 )
             )

@@ -28,44 +28,44 @@ from agents.agent import Agent
 from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
 from agents.baselines import FunctionAgent, MobilityAgent, baseline
 from agents.mcts import MCTSConfig
-from reversi_env.naming import UnknownNameError
+from reversi_env.naming import UnknownNameError, UsageError
 from reversi_env.opponents import BASELINES
 
 Config = TypeVar("Config")
 Options = dict[str, str]
 
-_WITH_OPTIONS = re.compile(r"(?P<head>.+?):(?P<options>\w+=.*)")
+_WITH_OPTIONS = re.compile(r"(?P<place>.+?):(?P<options>\s*\w+\s*=.*)")
 _CODE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<attribute>\w+)")
 WEIGHTS = Path(__file__).parent / "weights"  # networks that come along, a checkpoint each
 _TRUTHS = {"true": True, "false": False}
 
 
 def make(spec: str) -> Agent:
-    """Returns the agent that a text names, see above; raises ValueError with what was wrong, near misses for a name.
+    """Returns the agent that a text names, see above.
 
+    Raises UsageError for text that means nothing, with near misses for a name, and another ValueError for what fails.
     Code is imported and run; a checkpoint is only read. A network brings in torch, nothing else here does.
     """
     spec = spec.strip()
-    match = _WITH_OPTIONS.fullmatch(spec)
-    head, options = (match["head"], _parse_options(spec, match["options"])) if match else (spec, {})
-    if head in _MAKERS:
-        return _MAKERS[head](head, options)
+    name, colon, text = spec.partition(":")
+    if name in _MAKERS or name in shipped():
+        return _MAKERS.get(name, _shipped)(name, _parse_options(spec, text) if colon else {})
     if code := _CODE.fullmatch(spec):
         return _from_code(spec, code["place"], code["attribute"])
-    if head.endswith(".py"):
-        raise ValueError(f"{spec!r} names a file; say which of its classes or functions plays: {head}:Bot")
-    if head in shipped():
-        return _shipped(head, options)
-    if os.sep in head or "/" in head or os.path.isdir(head):  # Path("") would be the current folder
-        return load(head, **options)
-    raise UnknownNameError("agent", head, (*names(), *shipped()))
+    match = _WITH_OPTIONS.fullmatch(spec)
+    place, options = (match["place"], _parse_options(spec, match["options"])) if match else (spec, {})
+    if _CODE.fullmatch(place):
+        _refuse_options(place, options)
+    if place.endswith(".py"):
+        raise UsageError(f"{spec!r} names a file; say which of its classes or functions plays: {place}:Bot")
+    if os.sep in place or "/" in place or os.path.isdir(place):  # Path("") would be the current folder
+        return load(place, **options)
+    raise UnknownNameError("agent", place, (*names(), *shipped()))
 
 
 def load(path: str | Path, **options: str) -> Agent:
     """Returns the trained agent of a checkpoint or a run's last one; raises ValueError where there is none."""
-    from agents.checkpoint import load_agent  # imports torch, which takes a second that no other agent needs
-
-    return load_agent(Path(path), config_from(MCTSConfig, str(path), options))
+    return _trained(Path(path), str(path), options)
 
 
 def shipped() -> tuple[str, ...]:
@@ -74,7 +74,13 @@ def shipped() -> tuple[str, ...]:
 
 
 def _shipped(name: str, options: Options) -> Agent:
-    agent = load(WEIGHTS / name, **options)
+    return _trained(WEIGHTS / name, name, options)
+
+
+def _trained(folder: Path, name: str, options: Options) -> Agent:
+    from agents.checkpoint import load_agent  # imports torch, which takes a second that no other agent needs
+
+    agent = load_agent(folder, config_from(MCTSConfig, name, options))
     agent.name = ":".join([name, ",".join(f"{key}={value}" for key, value in options.items())]).rstrip(":")
     return agent
 
@@ -89,9 +95,9 @@ def _parse_options(spec: str, text: str) -> Options:
     for option in text.split(","):
         key, equals, value = (part.strip() for part in option.partition("="))
         if not (key and equals and value):
-            raise ValueError(f"{option!r} in {spec!r} is not an option; write key=value, with a comma between options")
+            raise UsageError(f"{option!r} in {spec!r} is not an option; write key=value, with a comma between options")
         if key in options:
-            raise ValueError(f"{key} stands twice in {spec!r}")
+            raise UsageError(f"{key} stands twice in {spec!r}")
         options[key] = value
     return options
 
@@ -99,7 +105,7 @@ def _parse_options(spec: str, text: str) -> Options:
 def config_from(kind: type[Config], name: str, options: Options) -> Config:
     """Returns the config dataclass `kind` with its fields set from text, each read as its annotation says.
 
-    Raises UnknownNameError for a key that is no field of it, and ValueError for a value that cannot be read.
+    Raises UnknownNameError for a key that is no field of it, UsageError for a value that cannot be read or used.
     """
     hints = typing.get_type_hints(kind)
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # a dataclass, which no type variable says
@@ -109,7 +115,7 @@ def config_from(kind: type[Config], name: str, options: Options) -> Config:
     try:
         return kind(**{key: _read(key, value, hints[key]) for key, value in options.items()})
     except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+        raise UsageError(f"{name}: {error}") from None
 
 
 def _read(key: str, text: str, annotation: Any) -> Any:
@@ -127,11 +133,15 @@ def _read(key: str, text: str, annotation: Any) -> Any:
 
 def _without_options(agent: Callable[[str], Agent]) -> Callable[[str, Options], Agent]:
     def maker(name: str, options: Options) -> Agent:
-        if options:
-            raise ValueError(f"{name} takes no options, got {', '.join(options)}")
+        _refuse_options(name, options)
         return agent(name)
 
     return maker
+
+
+def _refuse_options(name: str, options: Options) -> None:
+    if options:
+        raise UsageError(f"{name} takes no options, got {', '.join(options)}")
 
 
 def _alpha_beta(name: str, options: Options) -> Agent:
@@ -141,7 +151,7 @@ def _alpha_beta(name: str, options: Options) -> Agent:
 def _mcts(name: str, options: Options) -> Agent:
     path = options.pop("checkpoint", None)
     if path is None:
-        raise ValueError(f"{name} needs a network: {name}:checkpoint=runs/x, or simply runs/x")
+        raise UsageError(f"{name} needs a network: {name}:checkpoint=runs/x, or simply runs/x")
     return load(path, **options)
 
 
@@ -156,17 +166,20 @@ _MAKERS: dict[str, Callable[[str, Options], Agent]] = {
 def _from_code(spec: str, place: str, attribute: str) -> Agent:
     module = _load_file(spec, Path(place)) if place.endswith(".py") else _load_module(spec, place)
     if not hasattr(module, attribute):
-        own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+        own = [name for name, value in public.items() if getattr(value, "__module__", "") == module.__name__]
         raise UnknownNameError(f"player of {place}", attribute, own)
     found = getattr(module, attribute)
     if not isinstance(found, Agent) and _accepts(found, 0):
         with _blaming(place):
             found = found()
     if isinstance(found, Agent):
+        if found.name == Agent.name:  # it has not given itself one
+            found.name = spec
         return found
     if callable(found) and _accepts(found, 2):
         return FunctionAgent(found, spec)
-    raise ValueError(
+    raise UsageError(
         f"{spec!r} is {found!r}; a player is an Agent, a class or function without arguments that makes one, "
         "or a function (position, rng) -> move"
     )
@@ -204,7 +217,7 @@ def _load_module(spec: str, name: str) -> types.ModuleType:
         if not isinstance(missing, ModuleNotFoundError) or not f"{name}.".startswith(f"{missing.name}."):
             raise  # the module is there, and fails
         if "." in name:
-            raise ValueError(f"agent {spec!r}: there is no module {missing.name!r}") from None
+            raise UsageError(f"agent {spec!r}: there is no module {missing.name!r}") from None
         raise UnknownNameError("agent or module", name, names()) from None
 
 
@@ -213,17 +226,19 @@ def _blaming(place: str) -> Iterator[None]:
     """Turns whatever somebody's code raises into a ValueError that names its file and line."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         frames = [
             frame
             for frame in traceback.extract_tb(error.__traceback__)
             if frame.filename != __file__ and not frame.filename.startswith("<frozen")
         ]
-        if isinstance(error, SyntaxError):
-            where, what = f"{error.filename}, line {error.lineno}", error.msg
-        elif frames:
-            own = [frame for frame in frames if frame.filename == frames[0].filename]  # and not what it calls
-            where, what = f"{own[-1].filename}, line {own[-1].lineno}", str(error)
-        else:
-            where, what = place, str(error)
-        raise ValueError(f"{where}: {type(error).__name__}: {what}") from error
+        if isinstance(error, SyntaxError) and error.filename:
+            raise ValueError(f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}") from error
+        own = [frame for frame in frames if frame.filename == frames[0].filename]  # and not what it calls
+        where = f"{own[-1].filename}, line {own[-1].lineno}" if own else place
+        raise ValueError(f"{where}: {told(error)}") from error
+
+
+def told(error: BaseException) -> str:
+    """Returns an error's type and what it says, in a line."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")

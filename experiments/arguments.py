@@ -13,12 +13,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from reversi_env.naming import UnknownNameError
+from reversi_env.naming import UsageError as UsageError  # every verb raises it
 
 S = TypeVar("S")
-
-
-class UsageError(ValueError):
-    """A command line that means nothing."""
 
 
 def setting(default: Any, explanation: str) -> Any:
@@ -29,8 +26,8 @@ def setting(default: Any, explanation: str) -> Any:
 def parse(verb: str, words: str, settings: type[S], explanation: str, arguments: Sequence[str]) -> tuple[list[str], S]:
     """Returns the words and the settings of a command line; `words` and `explanation` are shown in the help.
 
-    Raises UnknownNameError for an option or key that `settings` has not, UsageError for a value of another type; what
-    the dataclass raises passes through. `--help` prints the help and raises SystemExit.
+    Raises UnknownNameError for an option or key that `settings` has not, UsageError for a value that it does not take.
+    `--help` prints the help and raises SystemExit.
     """
     keys = [entry.name for entry in fields(settings)]  # type: ignore[arg-type]  # S is a dataclass
     before, after = _around_dashes(list(arguments))
@@ -47,9 +44,13 @@ def parse(verb: str, words: str, settings: type[S], explanation: str, arguments:
     for key, value in given.items():
         try:
             OmegaConf.update(config, key, value)
+            OmegaConf.select(config, key, throw_on_missing=True)  # "???" and "${...}" mean something to OmegaConf
         except OmegaConfBaseException as error:
             raise UsageError(f"{key}: {str(error).splitlines()[0]}") from None
-    return words_given, OmegaConf.to_object(config)  # type: ignore[return-value]  # the dataclass behind the config
+    try:
+        return words_given, OmegaConf.to_object(config)  # type: ignore[return-value]  # the dataclass behind the config
+    except ValueError as error:  # of the dataclass's own checks
+        raise UsageError(str(error)) from None
 
 
 def _around_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:

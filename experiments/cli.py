@@ -5,6 +5,7 @@ imported before a verb is known, so that the help is there at once.
 """
 
 import importlib
+import io
 import os
 import sys
 from typing import NamedTuple, NoReturn
@@ -46,6 +47,7 @@ a checkpoint, or my_bot.py:Bot."""
 
 def main(arguments: list[str]) -> int:
     """Runs a command line without its first word and returns the exit code."""
+    _mend_streams()
     try:
         try:
             return _run(arguments)
@@ -115,6 +117,18 @@ def _version() -> str:
         return "(not installed)"
 
 
+def _mend_streams() -> None:
+    """Leads streams that are closed, which Python holds for None, into nothing, and shows "?" for what has no letter.
+
+    The last line of a long run must not fail, as on a terminal that knows no minus sign.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (open as long as the process is)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
 def _drop_what_cannot_be_written() -> None:
     """Turns stdout into nothing where it takes no more, or Python would try again, and fail, while it shuts down."""
     try:
@@ -130,10 +144,9 @@ def _sentence(error: Exception) -> str:
 
 
 def _is_wrong_usage(error: Exception) -> bool:
-    from experiments.arguments import UsageError
-    from reversi_env.naming import UnknownNameError
+    from reversi_env.naming import UsageError
 
-    return isinstance(error, UsageError | UnknownNameError)
+    return isinstance(error, UsageError)
 
 
 def _is_debugging() -> bool:

@@ -1,17 +1,20 @@
 """A match: two players, every opening twice with colors swapped, all games side by side."""
 
+import contextlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from agents.agent import Agent, Decision
+from agents.registry import told
 from reversi_env import Game, IllegalMoveError, Position, Variant, random_games
 from reversi_env.durable import write_file
+from reversi_env.naming import UsageError
 
 OPENING_PLIES = {4: 2, 6: 6, 8: 8, 10: 8}  # by board size: enough openings for hundreds of games, most of the game left
 DRAWN_AT_ONCE = 1000  # random games; when as many bring no opening that is new, hardly any is left
@@ -98,10 +101,10 @@ def play_match(
 
     Every game has generators of its own, drawn from the seed, the game's number and the color, so a result does not
     depend on which games are played beside it. Where a player must pass it is not asked. Raises MatchError when a
-    player fails or moves illegally, ValueError for an odd number of games or an opening that no game reaches.
+    player fails or moves illegally, UsageError for an odd number of games or an opening that no game reaches.
     """
     if num_games < 2 or num_games % 2:
-        raise ValueError(f"games come in pairs, so their number is even and at least 2, got {num_games}")
+        raise UsageError(f"games come in pairs, so their number is even and at least 2, got {num_games}")
     openings = draw_openings(variant, num_games // 2, seed, opening_plies)
     tables = [
         _Table(
@@ -130,14 +133,14 @@ def within(progress: Progress | None, num_before: int, num_games: int) -> Progre
 def draw_openings(variant: Variant, num_openings: int, seed: int, plies: int | None = None) -> list[tuple[int, ...]]:
     """Returns openings of `plies` random moves, passes included, after which the game goes on.
 
-    They lead to different positions; where the game has too few, they come round again. Raises ValueError where none
+    They lead to different positions; where the game has too few, they come round again. Raises UsageError where none
     exists, or for a negative seed.
     """
     if seed < 0:
-        raise ValueError(f"the seed is 0 or more, got {seed}")
+        raise UsageError(f"the seed is 0 or more, got {seed}")
     plies = OPENING_PLIES[variant.size] if plies is None else plies
     if plies < 0:
-        raise ValueError(f"an opening has 0 or more plies, got {plies}")
+        raise UsageError(f"an opening has 0 or more plies, got {plies}")
     found: dict[Position, tuple[int, ...]] = {}
     num_drawn = 0
     while len(found) < num_openings:
@@ -151,7 +154,7 @@ def draw_openings(variant: Variant, num_openings: int, seed: int, plies: int | N
         if len(found) == num_before:
             break
     if not found:
-        raise ValueError(f"no game of {variant.name} goes on after {plies} plies; ask for a shorter opening")
+        raise UsageError(f"no game of {variant.name} goes on after {plies} plies; ask for a shorter opening")
     openings = list(found.values())
     return [openings[number % len(openings)] for number in range(num_openings)]
 
@@ -210,26 +213,22 @@ def _move(tables: Sequence[_Table], agent: Agent) -> None:
 def decide(agent: Agent, positions: Sequence[Position], rngs: Sequence[np.random.Generator]) -> list[Decision]:
     """Returns an agent's decisions, all of them legal; raises MatchError, which names the agent and the position."""
     try:
-        decisions = agent.select_batch(positions, rngs)
-    except Exception as error:  # an agent may be anybody's code
+        decisions = list(agent.select_batch(positions, rngs))
+    except (Exception, SystemExit) as error:  # an agent may be anybody's code
         position = _first_failure(agent, positions, rngs)
-        raise MatchError(f"{agent.name} failed in {position.text}: {type(error).__name__}: {error}") from error
+        raise MatchError(f"{agent.name} failed in {position.text}: {told(error)}") from error
     if len(decisions) != len(positions):
         raise MatchError(f"{agent.name} gave {len(decisions)} decisions for {len(positions)} positions")
     for position, decision in zip(positions, decisions, strict=True):
         if not isinstance(decision, Decision):
             raise MatchError(f"{agent.name} answered {decision!r}, which is no Decision, in {position.text}")
-        if decision.move not in position.legal_moves:
-            raise MatchError(f"{agent.name} broke the rules: {_why_illegal(position, decision.move)}")
+        try:
+            position.play(decision.move)
+        except IllegalMoveError as error:
+            raise MatchError(f"{agent.name} broke the rules: {error}") from None
+        except TypeError as error:
+            raise MatchError(f"{agent.name} answered no move in {position.text}: {error}") from None
     return decisions
-
-
-def _why_illegal(position: Position, move: int) -> str:
-    try:
-        position.play(move)
-    except IllegalMoveError as error:
-        return str(error)
-    raise AssertionError(f"{move} is legal")
 
 
 def _first_failure(agent: Agent, positions: Sequence[Position], rngs: Sequence[np.random.Generator]) -> Position:
@@ -237,17 +236,25 @@ def _first_failure(agent: Agent, positions: Sequence[Position], rngs: Sequence[n
     for position, rng in zip(positions, rngs, strict=True):
         try:
             agent.select(position, rng)
-        except Exception:
+        except (Exception, SystemExit):
             return position
     return positions[0]
 
 
-def claim(path: str | os.PathLike[str]) -> None:
+@contextlib.contextmanager
+def claimed(path: str | os.PathLike[str]) -> Iterator[None]:
     """Makes an empty file, so that a path that cannot be written fails before hours of play.
 
-    Raises OSError where the file exists already or cannot be made.
+    Where nothing was written to it in the end, the file goes again. Raises OSError where the file exists already or
+    cannot be made.
     """
     Path(path).open("x").close()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            if not Path(path).stat().st_size:
+                Path(path).unlink()
 
 
 def save_games(path: str | os.PathLike[str], games: Iterable[PlayedGame]) -> None:

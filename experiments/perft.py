@@ -55,6 +55,13 @@ def count(position: Position, depth: int) -> Count:
     return Count(position.variant.name, position.text, depth, leaves, cpu_s, len(times), rate)
 
 
+def _position(text: str, variant: str | None) -> Position:
+    try:
+        return Position.from_text(text, variant)
+    except ValueError as error:
+        raise UsageError(f"position: {error}") from None
+
+
 def main(arguments: list[str]) -> int:
     """Runs `reversi perft`."""
     words, settings = parse("perft", "DEPTH", PerftSettings, __doc__ or "", arguments)
@@ -63,9 +70,9 @@ def main(arguments: list[str]) -> int:
             f"the depth is one whole number, such as reversi perft 8; found {' '.join(words) or 'nothing'}"
         )
     if settings.position is None:
-        position = Position(settings.variant or "othello")
+        position = Position("othello" if settings.variant is None else settings.variant)
     else:
-        position = Position.from_text(settings.position, settings.variant)
+        position = _position(settings.position, settings.variant)
     counted = count(position, int(words[0]))
     if settings.json:
         print(json.dumps(asdict(counted)))

@@ -22,7 +22,7 @@ from agents.registry import shipped
 from experiments.arguments import UsageError, parse, setting
 from experiments.match import decide
 from reversi_env import Game, Position, Variant
-from reversi_env.drawing.text import to_ansi
+from reversi_env.drawing.text import shows_color, to_ansi
 from reversi_env.naming import UnknownNameError
 
 HUMAN = "human"
@@ -53,6 +53,8 @@ class PlaySettings:
     def __post_init__(self) -> None:
         if self.color not in COLORS:
             raise UnknownNameError("color", self.color, COLORS)
+        if self.seed is not None and self.seed < 0:
+            raise ValueError(f"the seed is 0 or more, got {self.seed}")
 
 
 def main(arguments: list[str]) -> int:
@@ -60,7 +62,10 @@ def main(arguments: list[str]) -> int:
     words, settings = parse("play", "[AGENT | BLACK WHITE]", PlaySettings, __doc__ or "", arguments)
     players = _players(words, settings)
     agent = players[0] or players[1]
-    variant = Variant.named(settings.variant) if settings.variant else (agent and agent.variant) or Variant()
+    if settings.variant is not None:
+        variant = Variant.named(settings.variant)
+    else:
+        variant = (agent and agent.variant) or Variant()
     Session(Game(variant), players, np.random.default_rng(settings.seed), settings.hint).run()
     return 0
 
@@ -215,7 +220,7 @@ class Session:
     def _draw(self) -> None:
         moves = self.game.moves
         last = moves[-1] if moves and moves[-1] < self.game.position.variant.num_squares else None
-        print(to_ansi(replace(self.game.position.diagram(), last_move=last), color=sys.stdout.isatty()))
+        print(to_ansi(replace(self.game.position.diagram(), last_move=last), color=shows_color()))
 
 
 def _told(position: Position, decision: Decision) -> str:

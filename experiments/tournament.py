@@ -7,6 +7,7 @@
 Every opening is played twice, colors swapped, and every match has the same openings. Intervals are at 95 %.
 """
 
+import contextlib
 import itertools
 import json
 from collections.abc import Sequence
@@ -16,8 +17,9 @@ from typing import Any
 import agents
 from agents.agent import Agent
 from experiments.arguments import UsageError, parse, setting
-from experiments.evaluate import MatchSettings, figures_of, interval_text, show_progress, variant_of, warn_of_repeats
-from experiments.match import Match, Progress, claim, play_match, save_games, within
+from experiments.evaluation import figures_of, interval_text
+from experiments.match import Match, Progress, claimed, play_match, save_games, within
+from experiments.match_settings import MatchSettings, show_progress, variant_of, warn_of_repeats
 from experiments.rating import Estimate, ratings
 from experiments.tables import print_figures
 from reversi_env import Variant
@@ -137,21 +139,27 @@ def _figures(tournament: Tournament) -> list[dict[str, Any]]:
     ]
 
 
+def _check_names(specs: Sequence[str], players: Sequence[Agent]) -> None:
+    """Raises UsageError where two players have one name, by which tables and games tell them apart."""
+    for (spec, player), (other_spec, other) in itertools.combinations(zip(specs, players, strict=True), 2):
+        if spec == other_spec:
+            raise UsageError(f"{spec} takes part twice")
+        if player.name == other.name:
+            raise UsageError(f"{spec} and {other_spec} have the same name, {player.name}")
+
+
 def main(arguments: list[str]) -> int:
     """Runs `reversi tournament`."""
     specs, settings = parse("tournament", "AGENT AGENT [AGENT ...]", TournamentSettings, __doc__ or "", arguments)
     if len(specs) < 2:
         raise UsageError("a tournament has two players or more: reversi tournament AGENT AGENT [AGENT ...]")
-    for spec in specs:
-        if specs.count(spec) > 1:
-            raise UsageError(f"{spec} takes part twice")
     players = [agents.make(spec) for spec in specs]
+    _check_names(specs, players)
     variant = variant_of(settings, players[0])
-    if settings.save is not None:
-        claim(settings.save)
-    tournament = play_tournament(
-        players, variant, settings.games, settings.seed, settings.opening_plies, show_progress, settings.save
-    )
+    with claimed(settings.save) if settings.save is not None else contextlib.nullcontext():
+        tournament = play_tournament(
+            players, variant, settings.games, settings.seed, settings.opening_plies, show_progress, settings.save
+        )
     warn_of_repeats(tournament.matches[0, 1])  # all have the same openings
     if settings.json:
         ranking = _figures(tournament)

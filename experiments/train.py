@@ -10,13 +10,14 @@ Overrides are Hydra's. A run owns one folder, runs/<name>/; Ctrl-C leaves a chec
 """
 
 import contextlib
+import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
 from hydra import compose, initialize_config_module
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
@@ -27,16 +28,17 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import agents
-from agents.checkpoint import Checkpoint, CheckpointError, find_checkpoint, read_checkpoint
+from agents.checkpoint import CheckpointError, find_checkpoint, read_checkpoint, set_aside_after
 from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig
 from experiments.arguments import UsageError
 from experiments.cli import DONE, INTERRUPTED
-from experiments.evaluate import print_table
+from experiments.evaluation import print_table
+from experiments.match import MatchError, draw_openings
 from experiments.training.config import EvaluationConfig, ScheduleConfig, TrainConfig, VariantConfig
 from experiments.training.display import display
-from experiments.training.learner import LearnerConfig
-from experiments.training.run_folder import make_run_folder, write_facts
+from experiments.training.learner import LearnerConfig, TrainingError
+from experiments.training.run_folder import holds_nothing, make_run_folder, write_config, write_facts
 from experiments.training.trainer import Interrupted, Trainer
 from reversi_env.naming import UnknownNameError
 
@@ -62,33 +64,70 @@ def main(arguments: Sequence[str]) -> int:
             raise UnknownNameError("option", argument, NO_OVERRIDE)
     overrides = [argument for argument in arguments if argument not in NO_OVERRIDE]
     config, label = compose_config(overrides)
-    config_yaml = OmegaConf.to_yaml(OmegaConf.structured(config))
+    with _as_usage_errors():
+        config_yaml = OmegaConf.to_yaml(OmegaConf.structured(replace(config, resume=None)))
     if "--config" in arguments:
         print(config_yaml, end="")
         return DONE
     opponents = [agents.make(spec) for spec in config.evaluation.opponents]
-    if config.resume is not None:
-        folder = Path(config.resume)
-        resumed: Checkpoint | None = read_checkpoint(find_checkpoint(folder), with_trainer=True)
-    else:
-        folder = make_run_folder(Path(config.runs), config.name, label)
-        resumed = None
-        write_facts(folder, config_yaml)
-    with display(folder, config) as report, _stopping() as on_stop:
-        trainer = Trainer(config, config_yaml, folder, opponents, resumed, report)
+    if opponents:  # hours before the first evaluation
+        draw_openings(config.variant.to_variant(), 1, config.seed)
+    checkpoint = find_checkpoint(Path(config.resume)) if config.resume is not None else None
+    resumed = read_checkpoint(checkpoint, with_trainer=True) if checkpoint else None
+    with _stopping() as on_stop, _run_folder(config, label) as folder, display(folder, config) as report:
+        with _as_training_errors():
+            trainer = Trainer(config, config_yaml, folder, opponents, resumed, report)
         on_stop.append(trainer.stop)
+        if checkpoint:
+            for damaged in set_aside_after(checkpoint):
+                report.say(f"going on from {checkpoint}; the newer one is damaged and set aside as {damaged}")
+        write_config(folder, config_yaml)
         try:
-            rows = trainer.run()
-        except Interrupted:
-            checkpoint = trainer.save()
-            report.say(f"stopped after iteration {trainer.iteration} of {config.schedule.num_iterations}: {checkpoint}")
-            report.say(f"go on with: reversi train resume={folder}")
-            return INTERRUPTED
+            with _as_training_errors():
+                rows = trainer.run()
+        except (Interrupted, TrainingError, MatchError) as error:
+            if trainer.iteration or isinstance(error, Interrupted):
+                done = f"iteration {trainer.iteration} of {config.schedule.num_iterations}"
+                report.say(f"stopped after {done}: {trainer.save()}")
+                report.say(f"go on with: reversi train resume={folder}")
+            if isinstance(error, Interrupted):
+                return INTERRUPTED
+            raise
     if rows:
         print_table(rows)
     print(f"checkpoint: {trainer.save()}")
     print(f"play against it: reversi play {folder}")
     return DONE
+
+
+@contextlib.contextmanager
+def _run_folder(config: TrainConfig, label: str) -> Iterator[Path]:
+    """Gives the run's folder; a new one that ends with nothing to keep is taken away again."""
+    if config.resume is not None:
+        yield Path(config.resume)
+        return
+    folder = make_run_folder(Path(config.runs), config.name, label)
+    try:
+        write_facts(folder)
+        yield folder
+    finally:
+        if holds_nothing(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _as_training_errors() -> Iterator[None]:
+    """Turns what NumPy and torch raise where the memory ends into one sentence."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:  # on a CPU torch has no type for it
+        sentence = str(error).splitlines()[0] if str(error) else "MemoryError"
+        if isinstance(error, RuntimeError) and "memory" not in sentence:
+            raise
+        raise TrainingError(
+            f"not enough memory ({sentence}); what takes most are schedule.games_per_iteration × "
+            "search.num_simulations, learner.batch_size, and the network"
+        ) from None
 
 
 def compose_config(overrides: Sequence[str]) -> tuple[TrainConfig, str]:
@@ -101,7 +140,10 @@ def compose_config(overrides: Sequence[str]) -> tuple[TrainConfig, str]:
     with initialize_config_module("configs", version_base="1.3"):
         base = compose("train")
         parsed = _parsed(overrides, base)
-        resumed_from = next((override.value() for override in parsed if override.key_or_group == "resume"), None)
+        resumed_from = None
+        for override in parsed:
+            if override.key_or_group == "resume":
+                resumed_from = override.value()
         with _as_usage_errors():
             if resumed_from is not None:
                 config = _resumed_config(Path(str(resumed_from)), parsed)
@@ -160,17 +202,24 @@ def _keys(config: DictConfig, prefix: str = "") -> set[str]:
 
 def _resumed_config(folder: Path, parsed: Sequence[Override]) -> DictConfig:
     """Returns the configuration of a run with single values changed."""
-    find_checkpoint(folder)  # first, for what it says where there is no run
+    if find_checkpoint(folder) == folder:  # which first says where there is no run
+        raise UsageError(f"{folder} is a checkpoint; resume is the folder of a run, such as runs/x")
     path = folder / "config.yaml"
     try:
-        saved = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from None
-    config = OmegaConf.merge(OmegaConf.structured(TrainConfig), saved)
+        saved = OmegaConf.load(path)
+        if not isinstance(saved, DictConfig) or not saved:
+            raise ValueError("it holds no keys")
+        config = OmegaConf.merge(OmegaConf.structured(TrainConfig), saved)
+    except Exception as error:  # the parser of YAML has errors of its own, and what a damaged file makes it raise
+        sentence = " ".join(str(error).split())
+        raise CheckpointError(f"{path} is not the configuration of a run: {sentence}") from None
     assert isinstance(config, DictConfig)
     for override in parsed:
         if "." not in override.key_or_group and override.key_or_group not in ("resume", "device"):
-            raise UsageError(f"{override.input_line}: a resumed run keeps its configuration; single values can change")
+            raise UsageError(
+                f"{override.input_line}: a resumed run keeps this; what can change are device and values inside a "
+                "group, such as schedule.num_iterations=40"
+            )
         OmegaConf.update(config, override.key_or_group, override.value())
     return config
 

@@ -10,7 +10,11 @@ from pathlib import Path
 
 def write_file(path: Path, content: bytes | str) -> None:
     """Writes a file whole: under a temporary name beside it, synced to disk, then renamed over the old one."""
-    data = content.encode() if isinstance(content, str) else content
+    with blaming(path):
+        _write_file(path, content.encode() if isinstance(content, str) else content)
+
+
+def _write_file(path: Path, data: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -34,8 +38,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     """
     if path.exists():
         raise FileExistsError(f"{path} is there already")
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    try:
+    with blaming(path), _temporary_folder(path) as temporary:
         yield temporary
         for file in temporary.iterdir():
             os.chmod(file, 0o666 & ~_UMASK)  # whatever wrote it may have kept it to itself
@@ -44,10 +47,29 @@ def new_folder(path: Path) -> Iterator[Path]:
         os.chmod(temporary, 0o777 & ~_UMASK)
         _sync_folder(temporary)
         os.rename(temporary, path)
+    _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def _temporary_folder(path: Path) -> Iterator[Path]:
+    """Gives a folder beside `path`, which is taken away when the block raises."""
+    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    try:
+        yield temporary
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def blaming(path: Path) -> Iterator[None]:
+    """Makes an OSError name the file that was wanted, and not a temporary one or, as a full disk does, none."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            error.filename, error.filename2 = str(path), None
+        raise
 
 
 def _sync_folder(path: Path) -> None:

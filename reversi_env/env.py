@@ -13,8 +13,6 @@ With `opponent=None` the same loop plays both sides, and `info["to_play"]` says 
 
 import importlib
 import operator
-import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, cast
@@ -26,14 +24,14 @@ from gymnasium.error import ResetNeeded
 from reversi_env.bitboard import bit_of, load, store
 from reversi_env.drawing.diagram import Diagram
 from reversi_env.drawing.rgb import to_rgb
-from reversi_env.drawing.text import to_ansi
+from reversi_env.drawing.text import shows_color, to_ansi
 from reversi_env.encoding import NUM_OBSERVATION_PLANES, write_observation
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.naming import UnknownNameError
 from reversi_env.opponents import BASELINES, Baseline
 from reversi_env.position import LEGAL, OPPONENT, PLAYER, IllegalMoveError, Position
-from reversi_env.rules import MUST_PASS, OVER, Rules, legal_mask, play_square, status
+from reversi_env.rules import MUST_PASS, OVER, legal_mask, play_square, rules_for_moves, status
 from reversi_env.variant import Variant
 from reversi_env.vectors import bit, is_empty, overlap
 
@@ -61,7 +59,7 @@ def _play(
 
     Returns the status after it; or _ILLEGAL, and changes nothing. `field` is `Variant.field`.
     """
-    rules = Rules(load(field, 0, like), load(field, 1, like), size, False, False)
+    rules = rules_for_moves(field, size, False, like)
     legal = load(boards, LEGAL, like)
     if action == size * size:
         if not is_empty(legal):
@@ -127,8 +125,8 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         illegal_action: str = "terminate",
         render_mode: str | None = None,
     ) -> None:
-        self.variant = Variant.named(variant) if isinstance(variant, str) else variant
-        self._opponent = _resolve(opponent) if isinstance(opponent, str) else opponent
+        self.variant = Variant.of(variant)
+        self._opponent = _resolve(opponent)
         self._color = self._checked_color(color)
         self._reward = _one_of("reward", reward, REWARDS)
         self._illegal_action = _one_of("illegal_action", illegal_action, ILLEGAL_ACTIONS)
@@ -260,12 +258,11 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         return outcome
 
     def _observe(self) -> tuple[Observation, dict[str, Any]]:
-        planes, mask = self._planes, self._mask.copy()
-        is_black = self._is_black_to_move
+        planes, is_black = self._planes, self._is_black_to_move
         if self._opponent is not None and is_black != self._is_learner_black:
             planes, is_black = planes[::-1], not is_black  # the learner ended the game
-        info = {"action_mask": mask, "to_play": "black" if is_black else "white"}
-        return {"observation": planes.copy(), "action_mask": mask}, info
+        info = {"action_mask": self._mask.copy(), "to_play": "black" if is_black else "white"}
+        return {"observation": planes.copy(), "action_mask": self._mask.copy()}, info
 
     def _finish(self) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         position = self.position
@@ -299,8 +296,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
 
     def _show(self) -> None:
         if self.render_mode == "human":
-            has_color = sys.stdout.isatty() and "NO_COLOR" not in os.environ  # no-color.org
-            print(to_ansi(self._diagram(), color=has_color), end="\n\n", flush=True)
+            print(to_ansi(self._diagram(), color=shows_color()), end="\n\n", flush=True)
 
     def _diagram(self) -> Diagram:
         position = self.position
@@ -324,16 +320,20 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
             raise ValueError(f"color {color!r} is the learner's, but with opponent=None the caller moves both sides")
         return color
 
-    def _checked_position(self, given: Position | str | None) -> Position:
-        position = given if isinstance(given, Position) else self._parsed(given)
+    def _checked_position(self, given: object) -> Position:
+        if given is None:
+            position = Position(self.variant)
+        elif isinstance(given, str):
+            position = Position.from_text(given, self.variant)
+        elif isinstance(given, Position):
+            position = given
+        else:
+            raise TypeError(f"the option position is a Position or the text of one, not {given!r}")
         if position.variant != self.variant:
             raise ValueError(f"the position is one of {position.variant.name}, the environment of {self.variant.name}")
         if position.is_over:
             raise ValueError(f"the game is already over in {position.text}, so nothing is left to play")
         return position
-
-    def _parsed(self, text: str | None) -> Position:
-        return Position(self.variant) if text is None else Position.from_text(text, self.variant)
 
 
 _NOT_BEGUN = "no game has begun: call reset() first"
@@ -356,19 +356,30 @@ def _index(action: SupportsIndex, variant: Variant) -> int:
         raise TypeError(f"an action is an integer from 0 to {variant.pass_move}, the pass, not {action!r}") from None
 
 
-def _resolve(name: str) -> Opponent:
-    """Returns the opponent that a name, or "module:factory", stands for."""
+def _resolve(opponent: Opponent | str | None) -> Opponent | None:
+    """Returns an opponent as it is, or the one that a name, or "module:factory", stands for."""
+    if isinstance(opponent, str):
+        return _named(opponent)
+    if opponent is not None and not callable(opponent):
+        raise TypeError(f"an opponent is a name, a callable (position, rng) -> move, or None, not {opponent!r}")
+    return opponent
+
+
+def _named(name: str) -> Opponent:
     if ":" not in name:
         return BASELINES[_one_of("opponent", name, tuple(BASELINES))]
     module_name, _, factory_name = name.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
+    except (ImportError, ValueError) as error:  # ValueError for an empty name
         raise ValueError(f"opponent {name!r}: cannot import {module_name!r}: {error}") from error
     if not hasattr(module, factory_name):
         public = [name for name in vars(module) if not name.startswith("_")]
         raise UnknownNameError(f"factory in {module_name}", factory_name, public)
-    opponent = getattr(module, factory_name)()
+    factory = getattr(module, factory_name)
+    if not callable(factory):
+        raise TypeError(f"opponent {name!r}: the factory is {factory!r}, which cannot be called")
+    opponent = factory()
     if not callable(opponent):
         raise TypeError(f"opponent {name!r}: the factory made {opponent!r}, which cannot be called")
     return cast(Opponent, opponent)

@@ -1,14 +1,18 @@
-"""Names that people type: what to say when there is no such thing."""
+"""What people type: what to say when it means nothing."""
 
 import difflib
 from collections.abc import Iterable
 
 
-class UnknownNameError(ValueError):
+class UsageError(ValueError):
+    """Something typed that means nothing: a name that nothing has, or a value that its option does not take."""
+
+
+class UnknownNameError(UsageError):
     """A name that nothing has; the sentence shows the near misses, or else all names."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(set(known))
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names)}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names) or 'none'}"
         super().__init__(f"unknown {kind} {name!r}; {hint}")

@@ -12,7 +12,7 @@ from reversi_env.bitboard import bit_of, load, nth_bit, square_of
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.position import LEGAL, OPPONENT, PLAYER, Position
-from reversi_env.rules import Rules, flip_mask
+from reversi_env.rules import Rules, flip_mask, rules_for_moves
 from reversi_env.variant import Variant
 from reversi_env.vectors import bit, count, is_empty, lowest, no_square, union, without_lowest
 
@@ -91,7 +91,7 @@ def _choose(
     fewest: bool,
     like: Bitboard,
 ) -> int:
-    rules = Rules(load(field, 0, like), load(field, 1, like), size, fewest, False)
+    rules = rules_for_moves(field, size, fewest, like)
     legal = load(boards, LEGAL, like)
     if is_empty(legal):
         return size * size

@@ -8,6 +8,8 @@ from reversi_env.position import Position
 from reversi_env.rules import Rules, legal_mask, play
 from reversi_env.vectors import bit, count, is_empty, lowest, without_lowest
 
+AT_ONCE = 8  # plies below which a kernel counts in one go, and nothing, Ctrl-C included, comes in between
+
 
 @kernel
 def count_leaves(player: Bitboard, opponent: Bitboard, depth: int, rules: Rules) -> int:
@@ -34,4 +36,7 @@ def perft(position: Position, depth: int) -> int:
     depth = operator.index(depth)  # a fraction would never reach zero
     if depth < 0:
         raise ValueError(f"the depth is 0 or more, got {depth}")
+    depth = min(depth, 2 * position.num_empties)  # no side passes twice running, so no game has more plies
+    if depth > AT_ONCE and not position.is_over:
+        return sum(perft(position.play(move), depth - 1) for move in position.legal_moves)
     return count_leaves(position.player, position.opponent, depth, position.variant.rules)

@@ -9,7 +9,7 @@ import numpy as np
 
 from reversi_env.bitboard import load, store
 from reversi_env.drawing.diagram import Diagram
-from reversi_env.drawing.svg import to_svg
+from reversi_env.drawing.svg import to_svg  # knows no rules, and stands below: a notebook draws what it is given
 from reversi_env.geometry import WORD_BITS, Bitboard, bit_indices, mask_of, mask_squares, to_bitboard, to_squares
 from reversi_env.jit import kernel
 from reversi_env.notation import BLACK, EMPTY, WHITE, draw_board, parse_board, parse_move, square_name
@@ -22,12 +22,11 @@ from reversi_env.rules import (
     flip_mask,
     legal_mask,
     play_square,
+    rules_for_moves,
     status,
 )
 from reversi_env.variant import Variant
 from reversi_env.vectors import bit
-
-COLOR_NAMES = {BLACK: "black", WHITE: "white"}
 
 
 class IllegalMoveError(ValueError):
@@ -43,7 +42,7 @@ def _examine(boards: np.ndarray, field: np.ndarray, size: int, like: Bitboard) -
 
     `field` is that of the variant.
     """
-    rules = Rules(load(field, 0, like), load(field, 1, like), size, False, False)
+    rules = rules_for_moves(field, size, False, like)
     player, opponent = load(boards, PLAYER, like), load(boards, OPPONENT, like)
     legal = legal_mask(player, opponent, rules)
     store(boards, LEGAL, legal)
@@ -53,7 +52,7 @@ def _examine(boards: np.ndarray, field: np.ndarray, size: int, like: Bitboard) -
 @kernel
 def _advance(boards: np.ndarray, square: int, after: np.ndarray, field: np.ndarray, size: int, like: Bitboard) -> int:
     """Fills `after`, uint64 [3, W], with the boards after a move, and returns the status there."""
-    rules = Rules(load(field, 0, like), load(field, 1, like), size, False, False)
+    rules = rules_for_moves(field, size, False, like)
     moved = play_square(load(boards, PLAYER, like), load(boards, OPPONENT, like), square, rules)
     store(after, PLAYER, moved[0])
     store(after, OPPONENT, moved[1])
@@ -110,10 +109,9 @@ class Position:
         The variant is Othello of the board's size where none is given; the placement of 1883 needs its variant, since
         an empty centre square means nothing else. Raises ValueError.
         """
-        if isinstance(variant, str):
-            variant = Variant.named(variant)
-        board, side = parse_board(text, variant.size if variant else None)
-        variant = variant or Variant(size=round(len(board) ** 0.5))
+        given = None if variant is None else Variant.of(variant)
+        board, side = parse_board(text, given.size if given else None)
+        variant = given or Variant(size=round(len(board) ** 0.5))
         black, white = (_discs(board, color, variant.size) for color in (BLACK, WHITE))
         return cls._make(variant, black, white, side == BLACK)
 
@@ -378,15 +376,17 @@ class Position:
 
 @lru_cache(maxsize=64)
 def _start(variant: Variant | str) -> Position:
-    if isinstance(variant, str):
-        return _start(Variant.named(variant))
+    variant = Variant.of(variant)
     return Position.from_text(" ".join(variant.start_board), variant)
 
 
 def _integer(move: SupportsIndex) -> int:
-    if isinstance(move, bool | np.bool_ | str):  # an integer to early NumPy 2
-        raise TypeError(f"a move is the number of a square or of the pass, not {move!r}; `parse_move` reads text")
-    return operator.index(move)  # a kernel would be compiled anew for each type of integer
+    try:
+        if not isinstance(move, bool | np.bool_):  # an integer to early NumPy 2
+            return operator.index(move)  # a kernel would be compiled anew for each type of integer
+    except TypeError:
+        pass
+    raise TypeError(f"a move is the number of a square or of the pass, not {move!r}; `parse_move` reads text")
 
 
 def _discs(board: str, color: str, size: int) -> Bitboard:

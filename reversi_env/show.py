@@ -55,12 +55,14 @@ def show(
     `policy`, float [size² + 1], shades the squares and labels them in percent; `values`, by move or [size² + 1], are
     written instead of the percents, with their sign. An array speaks of the legal moves alone, and a NaN of nothing.
     What they say of the pass stands in the caption. Squares are numbers or names. Raises ValueError for an array of
-    another shape and for a square that is not on the board.
+    another shape, for a share below 0 and for a square that is not on the board.
     """
     heat: dict[int, float] = {}
     labels: dict[int, str] = {}
     if policy is not None:
         shares = _by_move(position, policy, "policy")
+        if (least := min(shares.values(), default=0.0)) < 0:
+            raise ValueError(f"policy holds shares, which are 0 or more, not {least:g}; other numbers are values")
         heat = {move: share**0.5 for move, share in shares.items()}  # the root lets small shares be seen
         labels = {move: f"{100 * share:.0f}" for move, share in shares.items() if share >= _LEAST_SHARE}
     if values is not None:

@@ -58,6 +58,13 @@ class Variant:
                 raise UnknownNameError("field of a variant", field, known)
         return cls(**{**_NAMED[name], **changes})  # type: ignore[arg-type]  # __post_init__ checks the values
 
+    @staticmethod
+    def of(variant: "Variant | str") -> "Variant":
+        """Returns a variant as it is, or the one of that name; raises TypeError for anything else."""
+        if not isinstance(variant, Variant | str):
+            raise TypeError(f"a variant is a Variant or the name of one, not {variant!r}")
+        return Variant.named(variant) if isinstance(variant, str) else variant
+
     @property
     def name(self) -> str:
         """The variant's name where it has one, else its fields in a line."""

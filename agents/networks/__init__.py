@@ -1,1 +1,1 @@
-"""Policy and value networks, and how search asks them. The one folder of players that knows torch."""
+"""Policy and value networks, and how search asks them. Among players, only these and their checkpoints know torch."""

@@ -6,8 +6,12 @@ import torch
 
 from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig
+from experiments.evaluation import CLASSIC_OPPONENTS
 from experiments.training.learner import LearnerConfig
 from reversi_env import Variant
+
+MOST_GAMES, MOST_THREADS = 1_000_000, 1_000
+SEEDS = 1 << 64  # what torch's generator takes
 
 
 @dataclass
@@ -41,15 +45,17 @@ class ScheduleConfig:
         for name in ("num_iterations", "games_per_iteration", "replay_window", "checkpoint_every", "kept_checkpoints"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.num_threads < 0:
-            raise ValueError(f"num_threads must be at least 0, got {self.num_threads}")
+        if self.games_per_iteration > MOST_GAMES:  # all of them are played side by side
+            raise ValueError(f"games_per_iteration must be at most {MOST_GAMES:,}, got {self.games_per_iteration}")
+        if not 0 <= self.num_threads <= MOST_THREADS:
+            raise ValueError(f"num_threads must be from 0 to {MOST_THREADS:,}, got {self.num_threads}")
 
 
 @dataclass
 class EvaluationConfig:
     """Against whom the network is measured, and how thoroughly."""
 
-    opponents: list[str] = field(default_factory=lambda: ["random", "greedy", "positional"])
+    opponents: list[str] = field(default_factory=lambda: list(CLASSIC_OPPONENTS))
     every: int = 10  # iterations; 0: only at the end
     num_games: int = 40  # a match while training goes on
     final_num_games: int = 200  # a match at the end
@@ -81,8 +87,8 @@ class TrainConfig:
     resume: str | None = None  # a run folder to go on with
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, got {self.seed}")
+        if not 0 <= self.seed < SEEDS:
+            raise ValueError(f"seed must be at least 0 and below {SEEDS}, got {self.seed}")
         self.to_device()
 
     def to_device(self) -> torch.device:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from experiments.evaluate import Row
+from experiments.evaluation import Row
 from experiments.training.config import TrainConfig
 
 
@@ -25,11 +25,12 @@ class Display:
         self._began = time.monotonic()
 
     def say(self, line: str) -> None:
-        """Prints a line above the bar."""
-        if self._bar:
-            self._console.print(line, markup=False, highlight=False)
-        else:
-            print(line, file=sys.stderr, flush=True)
+        """Prints a line above the bar; a run goes on where nobody reads it, or a log has no room for it."""
+        with contextlib.suppress(OSError):
+            if self._bar:
+                self._console.print(line, markup=False, highlight=False)
+            else:
+                print(line, file=sys.stderr, flush=True)
 
     def iteration(self, done: int, numbers: Mapping[str, float]) -> None:
         """Tells the numbers of the iteration that has just ended."""

@@ -12,8 +12,10 @@ from torch.nn import functional as F
 from agents.networks.residual import ResidualNetwork, mask_logits
 from experiments.training.replay import Replay
 
+LARGEST_BATCH = 1 << 20  # positions; what fits the memory is less
 
-class TrainingError(RuntimeError):
+
+class TrainingError(ValueError):
     """Learning cannot go on; the sentence says what happened and where."""
 
 
@@ -30,14 +32,19 @@ class LearnerConfig:
     max_gradient_norm: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.batch_size < 2:
-            raise ValueError(f"batch_size must be at least 2 (batch norm needs that many), got {self.batch_size}")
-        for name in ("learning_rate", "final_learning_rate", "samples_per_position", "max_gradient_norm"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        if not 2 <= self.batch_size <= LARGEST_BATCH:
+            raise ValueError(
+                f"batch_size must be from 2 (batch norm needs that many) to {LARGEST_BATCH:,}, got {self.batch_size}"
+            )
+        for name in ("learning_rate", "final_learning_rate"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be above 0 and at most 1, got {getattr(self, name)}")
+        for name in ("samples_per_position", "max_gradient_norm"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be above 0 and finite, got {getattr(self, name)}")
         for name in ("weight_decay", "value_weight"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be at least 0 and finite, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ class Learner:
 
     def __init__(self, network: ResidualNetwork, config: LearnerConfig) -> None:
         self.network = network
+        self.device = next(network.parameters()).device
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs leave it out
         self.config = config
         decayed = [parameter for parameter in network.parameters() if parameter.ndim > 1]
@@ -72,7 +80,7 @@ class Learner:
         """Takes `num_steps` steps at the learning rate that belongs to `progress`, the share of the run that is done.
 
         `check` is called before each step and may raise. Returns None where there is nothing to learn from. Raises
-        TrainingError when the loss is not finite.
+        TrainingError when the loss, its gradient or the network is not finite.
         """
         if not len(replay) or num_steps < 1:
             return None
@@ -86,28 +94,36 @@ class Learner:
         for _ in range(num_steps):
             check()
             sums += self._step(replay, rng)
+        if not all(torch.isfinite(tensor).all() for tensor in self.network.state_dict().values()):
+            raise self._diverged("the network has weights that are not finite")
         policy_loss, value_loss, gradient_norm = (sums / num_steps).tolist()
         return Losses(num_steps, policy_loss, value_loss, gradient_norm, rate)
 
     def _step(self, replay: Replay, rng: np.random.Generator) -> np.ndarray:
         batch = replay.draw(self.config.batch_size, rng)
-        planes = torch.from_numpy(batch.planes).to(memory_format=torch.channels_last)
-        logits, values = self.network(planes)
-        masked = mask_logits(logits, torch.from_numpy(batch.legal))
-        policy_loss = F.cross_entropy(masked, torch.from_numpy(batch.policy))
-        value_loss = F.mse_loss(values, torch.from_numpy(batch.value))
+        planes, legal, policy, value = (
+            torch.from_numpy(array).to(self.device) for array in (batch.planes, batch.legal, batch.policy, batch.value)
+        )
+        logits, values = self.network(planes.to(memory_format=torch.channels_last))
+        policy_loss = F.cross_entropy(mask_logits(logits, legal), policy)
+        value_loss = F.mse_loss(values, value)
         loss = policy_loss + self.config.value_weight * value_loss
         self.num_steps += 1
         if not torch.isfinite(loss):
-            raise TrainingError(
-                f"the loss is {loss.item()} at step {self.num_steps} (learning rate "
-                f"{self.optimizer.param_groups[0]['lr']:.2g}); try a lower learner.learning_rate"
-            )
+            raise self._diverged(f"the loss is {loss.item()}")
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient_norm)
+        if not torch.isfinite(norm):
+            raise self._diverged(f"the gradient's norm is {norm.item()}")
         self.optimizer.step()
         return np.array([policy_loss.item(), value_loss.item(), norm.item()])
+
+    def _diverged(self, what: str) -> TrainingError:
+        rate = self.optimizer.param_groups[0]["lr"]
+        return TrainingError(
+            f"{what} at step {self.num_steps} (learning rate {rate:.2g}); try a lower learner.learning_rate"
+        )
 
     def optimizer_tensors(self) -> dict[str, Tensor]:
         """Returns the optimizer's state as named tensors."""
@@ -119,13 +135,16 @@ class Learner:
 
     def load_optimizer_tensors(self, tensors: dict[str, Tensor]) -> None:
         """Takes up the state that `optimizer_tensors` gave; raises ValueError where it does not fit the network."""
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         state: dict[int, dict[str, Tensor]] = {}
         for key, tensor in tensors.items():
             _, index, name = key.split(".")
             state.setdefault(int(index), {})[name] = tensor
-        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         for number, moments in state.items():
-            if number >= len(parameters) or moments["exp_avg"].shape != parameters[number].shape:
+            shape = parameters[number].shape if 0 <= number < len(parameters) else None
+            wanted = {"step": torch.Size(), "exp_avg": shape, "exp_avg_sq": shape}  # AdamW's
+            found = {name: tensor.shape for name, tensor in moments.items()}
+            if found != wanted or any(tensor.dtype != torch.float32 for tensor in moments.values()):
                 raise ValueError(f"the optimizer's state {number} does not fit the network")
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})

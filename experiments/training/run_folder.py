@@ -8,15 +8,18 @@ checkpoints/    numbered by iteration
 games/          of the evaluations, numbered likewise, one JSON object a game
 """
 
+import contextlib
 import json
 import re
 import sys
+import threading
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
+from agents.checkpoint import checkpoints_of
 from experiments.provenance import provenance
-from reversi_env.durable import write_file
+from reversi_env.durable import blaming, write_file
 
 _CONFIG, _FACTS, _METRICS = "config.yaml", "run.json", "metrics.jsonl"
 
@@ -51,9 +54,19 @@ def make_run_folder(runs: Path, name: str | None, label: str) -> Path:
             number += 1
 
 
-def write_facts(folder: Path, config_yaml: str) -> None:
-    """Writes the configuration and what it ran on."""
+def holds_nothing(folder: Path) -> bool:
+    """Returns whether a run ended before it had anything to keep: a checkpoint, or the numbers of an iteration."""
+    metrics = folder / _METRICS
+    return not checkpoints_of(folder) and not (metrics.exists() and metrics.stat().st_size)
+
+
+def write_config(folder: Path, config_yaml: str) -> None:
+    """Writes the configuration, over an earlier one where the run goes on by another."""
     write_file(folder / _CONFIG, config_yaml)
+
+
+def write_facts(folder: Path) -> None:
+    """Writes what the run began on."""
     started = datetime.now().astimezone().isoformat(timespec="seconds")
     facts = {**provenance(), "command": sys.argv, "started": started}
     write_file(folder / _FACTS, json.dumps(facts, indent=1))
@@ -62,37 +75,52 @@ def write_facts(folder: Path, config_yaml: str) -> None:
 class Metrics:
     """Numbers by iteration, written to `metrics.jsonl` and to TensorBoard as they come."""
 
-    def __init__(self, folder: Path, first_iteration: int) -> None:
-        """Opens both; what an earlier, broken off run wrote from `first_iteration` on is dropped."""
+    def __init__(self, folder: Path, num_iterations: int) -> None:
+        """Opens both; what an earlier run wrote after so many iterations, its last evaluation too, is dropped."""
         from torch.utils.tensorboard import SummaryWriter  # takes a second to import
 
-        path = folder / _METRICS
-        if path.exists():
-            kept = [line for line in path.read_text().splitlines() if _iteration_of(line) < first_iteration]
-            write_file(path, "".join(f"{line}\n" for line in kept))
-        self._file = path.open("a", encoding="utf-8")
-        self._board = SummaryWriter(str(folder), purge_step=first_iteration)
+        self._path = folder / _METRICS
+        if self._path.exists():
+            lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
+            kept = [line for line in lines if _is_of_iteration(line, num_iterations)]
+            write_file(self._path, "".join(f"{line}\n" for line in kept))
+        self._hook_before, threading.excepthook = threading.excepthook, _pass_over_os_errors
+        with blaming(folder):
+            self._board = SummaryWriter(str(folder), purge_step=num_iterations + 1)
 
     def add(self, iteration: int, numbers: Mapping[str, float]) -> None:
-        """Writes the numbers of an iteration; infinite ones are left out, since JSON has none."""
+        """Writes the numbers of an iteration; infinite ones are left out, since JSON has none.
+
+        Raises OSError, which names the file, on a full disk.
+        """
         finite = {key: float(f"{value:.6g}") for key, value in numbers.items() if abs(value) < float("inf")}
-        self._file.write(json.dumps({"iteration": iteration, **finite}) + "\n")
-        self._file.flush()
-        for key, value in finite.items():
-            self._board.add_scalar(key, value, iteration)
-        self._board.flush()
+        with blaming(self._path), self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"iteration": iteration, **finite}) + "\n")
+        with blaming(self._path.parent):
+            for key, value in finite.items():
+                self._board.add_scalar(key, value, iteration)
+            self._board.flush()
 
     def add_text(self, name: str, text: str) -> None:
-        self._board.add_text(name, text)
+        with blaming(self._path.parent):
+            self._board.add_text(name, text)
 
     def close(self) -> None:
-        self._file.close()
-        self._board.close()
+        with contextlib.suppress(OSError):  # `add` has flushed, and said what was wrong
+            self._board.close()
+        threading.excepthook = self._hook_before
 
 
-def _iteration_of(line: str) -> float:
-    """Returns a line's iteration; of a line that was cut short, infinity."""
+def _pass_over_os_errors(raised: threading.ExceptHookArgs) -> None:
+    """Shows what ended a thread, save what TensorBoard's own raises once more in `Metrics`, such as a full disk."""
+    if not issubclass(raised.exc_type, OSError):
+        threading.__excepthook__(raised)
+
+
+def _is_of_iteration(line: str, last: int) -> bool:
+    """Returns whether a line has the numbers of an iteration up to the last; one that was cut short has not."""
     try:
-        return float(json.loads(line)["iteration"])
+        numbers = json.loads(line)
+        return "self_play/games" in numbers and numbers["iteration"] <= last
     except (ValueError, KeyError, TypeError):
-        return float("inf")
+        return False

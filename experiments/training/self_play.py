@@ -1,5 +1,6 @@
 """Games that a network plays against itself, all advancing together."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ class SelfPlay:
     black_mean_score: float
     visit_entropy: float  # mean over the searched positions, in nats
     num_simulations: int
+    wall_s: float
 
     @staticmethod
     def joined(parts: "list[SelfPlay]") -> "SelfPlay":
@@ -34,6 +36,7 @@ class SelfPlay:
             black_mean_score=sum(part.black_mean_score * part.num_games for part in parts) / num_games,
             visit_entropy=sum(part.visit_entropy * part.num_games for part in parts) / num_games,
             num_simulations=sum(part.num_simulations for part in parts),
+            wall_s=max(part.wall_s for part in parts),  # they were played side by side
         )
 
 
@@ -53,6 +56,7 @@ def play_games(
     A move that is the only one is played without search, and a pass is not kept as a sample. Early moves are drawn by
     their visits, as `config.temperature_plies` says.
     """
+    began = time.monotonic()
     search = Search(variant, evaluate, config)
     start = Position(variant)
     records = [
@@ -100,6 +104,7 @@ def play_games(
         black_mean_score=float(np.mean([record.position.black_score for record in records])),
         visit_entropy=entropy / max(num_searched, 1),
         num_simulations=num_searched * config.num_simulations,
+        wall_s=time.monotonic() - began,
     )
 
 

@@ -1,8 +1,8 @@
 """The loop of a run: games, learning, checkpoints, evaluation.
 
 An iteration plays games with the network as the last one left it, and at the same time, in another thread, fits the
-network to the games before: so both cores of a small machine work, and a result depends on the seed alone, not on who
-was faster.
+network to the games before: so both cores of a small machine work, and a result depends on the seed and the number of
+threads, not on which of them was faster.
 """
 
 import copy
@@ -10,10 +10,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from agents.checkpoint import (
 from agents.mcts import Evaluator, MCTSAgent
 from agents.networks.inference import NetworkEvaluator, TorchBackend
 from agents.networks.residual import ResidualNetwork
-from experiments.evaluate import Row, evaluate
+from experiments.evaluation import Row, evaluate
 from experiments.match import save_games
 from experiments.provenance import commit
 from experiments.training.config import TrainConfig
@@ -130,14 +130,18 @@ class Trainer:
                 self._state = self._snapshot()
                 done = self._counters.iteration
                 is_last = done == schedule.num_iterations
-                if is_last or done % schedule.checkpoint_every == 0:
-                    self.save()
-                if not is_last and self.config.evaluation.every and done % self.config.evaluation.every == 0:
-                    numbers |= self._rate(self.config.evaluation.num_games)[1]
-                metrics.add(done - 1, numbers)
+                try:
+                    if not is_last and self.config.evaluation.every and done % self.config.evaluation.every == 0:
+                        rows, rated = self._rate(self.config.evaluation.num_games)
+                        numbers |= rated
+                        self.report.evaluation(done, rows)
+                finally:  # the iteration is whole, whatever becomes of its evaluation
+                    metrics.add(done, numbers)  # before its checkpoint, from which on a resumed run writes
+                    if is_last or done % schedule.checkpoint_every == 0:
+                        self.save()
                 self.report.iteration(done, numbers)
             rows, numbers = self._rate(self.config.evaluation.final_num_games)
-            metrics.add(schedule.num_iterations, numbers)
+            metrics.add(self.iteration, numbers)
             return rows
         finally:
             metrics.close()
@@ -158,7 +162,7 @@ class Trainer:
         """Plays and learns once; returns the numbers of the iteration."""
         schedule, iteration = self.config.schedule, self._counters.iteration
         evaluator = _Watched(NetworkEvaluator(TorchBackend(self._learner.network, self.device)), self._check)
-        num_threads = schedule.num_threads or max(1, (os.cpu_count() or 2) - 1)
+        num_threads = min(schedule.num_threads or max(1, (os.cpu_count() or 2) - 1), schedule.games_per_iteration)
         shares = [range(first, schedule.games_per_iteration, num_threads) for first in range(num_threads)]
         began = time.monotonic()
         with ThreadPoolExecutor(num_threads + 1) as pool:
@@ -169,10 +173,11 @@ class Trainer:
                         play_games, self.variant, evaluator, self.config.search, share, (self.config.seed, iteration)
                     )
                     for share in shares
-                    if len(share)
                 ]
+                futures: list[Future[Any]] = [learning, *playing]
+                for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                    future.result()  # raises what ended it, before the others are waited for
                 played = SelfPlay.joined([future.result() for future in playing])
-                self_play_s = time.monotonic() - began
                 losses = learning.result()
             except BaseException:
                 self._stop.set()  # so that the other threads end too
@@ -181,7 +186,6 @@ class Trainer:
         self._counters.num_games += played.num_games
         self._counters.num_positions += len(played.samples)
         self._counters.num_steps = self._learner.num_steps
-        wall_s = time.monotonic() - began
         numbers = {
             "self_play/games": self._counters.num_games,
             "self_play/positions": self._counters.num_positions,
@@ -189,10 +193,10 @@ class Trainer:
             "self_play/passes_per_game": played.num_passes / played.num_games,
             "self_play/visit_entropy": played.visit_entropy,
             "self_play/black_mean_score": played.black_mean_score,
-            "self_play/simulations_per_s": played.num_simulations / self_play_s,
+            "self_play/simulations_per_s": played.num_simulations / played.wall_s,
             "replay/positions": len(self._replay),
-            "time/self_play_s": self_play_s,
-            "time/iteration_s": wall_s,
+            "time/self_play_s": played.wall_s,
+            "time/iteration_s": time.monotonic() - began,
         }
         if losses is not None:
             numbers |= {
@@ -227,7 +231,6 @@ class Trainer:
         games = self.folder / "games"
         games.mkdir(exist_ok=True)
         save_games(games / f"{self._counters.iteration:06}.jsonl", [game for row in rows for game in row.match.games])
-        self.report.evaluation(self._counters.iteration, rows)
         numbers: dict[str, float] = {}
         for row in rows:
             opponent = row.match.second
@@ -276,10 +279,21 @@ class Trainer:
                 if name.startswith("replay.")
             }
             self._replay.add(Samples.from_arrays(arrays, self.variant))
-            self._counters = _Counters(**resumed.trainer_counters)
+            self._counters = _counters_from(resumed.trainer_counters)
             self._learner.num_steps = self._counters.num_steps
+            if len(self._replay) and not self._counters.iteration:
+                raise ValueError(f"{len(self._replay)} positions before the first iteration")
         except (KeyError, ValueError, TypeError) as error:
             raise CheckpointError(f"the checkpoint's trainer state cannot be used: {error}") from None
+
+
+def _counters_from(found: Mapping[str, Any]) -> _Counters:
+    """Returns the counters of a file; raises KeyError, TypeError or ValueError where one is none."""
+    for entry in fields(_Counters):
+        number = found[entry.name]
+        if type(number) not in (entry.type, int) or not 0 <= number < 1 << 53:
+            raise ValueError(f"{entry.name} is {number!r}")
+    return _Counters(**found)
 
 
 @dataclass

@@ -1,5 +1,8 @@
 """A diagram as text for a terminal."""
 
+import os
+import sys
+
 from reversi_env.drawing.diagram import Diagram
 from reversi_env.notation import BLACK, EMPTY, LEGAL, WHITE, square_name
 
@@ -8,6 +11,11 @@ _RESET = "\x1b[0m"
 _GREENS = ("48;5;71", "48;5;65")
 _GOLD = "48;5;178"  # behind the last move
 _INK = {BLACK: "1;38;5;16", WHITE: "1;38;5;231", None: "38;5;16"}  # of discs, and of dots and labels
+
+
+def shows_color() -> bool:
+    """Returns whether stdout is a terminal whose user has not asked for plain text (no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def to_ansi(diagram: Diagram, color: bool) -> str:

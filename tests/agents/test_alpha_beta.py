@@ -265,6 +265,8 @@ def test_threads_search_side_by_side() -> None:
         ({"depth": 0}, "depth must be at least 1 ply, got 0"),
         ({"time_limit_s": 0.0}, "time_limit_s must be more than 0 seconds, got 0.0"),
         ({"time_limit_s": float("nan")}, "time_limit_s must be more than 0 seconds, got nan"),
+        ({"time_limit_s": float("inf")}, "time_limit_s must be at most .* seconds, got inf"),
+        ({"time_limit_s": 1e300}, "time_limit_s must be at most .* seconds, got 1e\\+300"),
         ({"exact": -1}, "exact must be 0"),
         ({"table_entries": 1}, "table_entries must be at least 2, got 1"),
     ],

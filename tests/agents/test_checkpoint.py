@@ -19,6 +19,7 @@ from agents.checkpoint import (
     find_checkpoint,
     prune_checkpoints,
     read_checkpoint,
+    set_aside_after,
     write_checkpoint,
 )
 from agents.networks.residual import ResidualConfig, ResidualNetwork
@@ -152,6 +153,26 @@ def test_the_newest_undamaged_checkpoint_of_a_run_is_found(checkpoint, tmp_path)
         find_checkpoint(tmp_path)
 
 
+def test_newer_checkpoints_are_set_aside_under_names_of_their_own(checkpoint, tmp_path):
+    for number in (1, 2, 999_999, 1_000_000):
+        write_checkpoint(tmp_path / CHECKPOINTS / f"{number:06}", checkpoint)
+    assert [path.name for path in checkpoints_of(tmp_path)] == ["000001", "000002", "999999", "1000000"]
+    moved = set_aside_after(tmp_path / CHECKPOINTS / "000002")
+    assert [path.name for path in moved] == ["999999.damaged-1", "1000000.damaged-1"]
+    assert find_checkpoint(tmp_path).name == "000002"
+    write_checkpoint(tmp_path / CHECKPOINTS / "999999", checkpoint)
+    assert [path.name for path in set_aside_after(tmp_path / CHECKPOINTS / "000002")] == ["999999.damaged-2"]
+
+
+def test_trainer_state_with_a_good_digest_that_is_no_file_of_tensors_is_named(folder):
+    (folder / "trainer.safetensors").write_bytes(b"nothing")
+    files = json.loads((folder / "manifest.json").read_text())["files"]
+    files["trainer.safetensors"] = hashlib.sha256(b"nothing").hexdigest()
+    edit_manifest(folder, files=files)
+    with pytest.raises(CheckpointError, match=r"trainer\.safetensors is no file of tensors"):
+        read_checkpoint(folder, with_trainer=True)
+
+
 def test_where_there_is_none_the_sentence_says_so(tmp_path):
     with pytest.raises(CheckpointError, match="there is no checkpoint or run at"):
         find_checkpoint(tmp_path / "nowhere")
@@ -167,7 +188,7 @@ def test_a_failed_write_leaves_nothing_behind(checkpoint, tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("agents.checkpoint.json.dumps", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=r"No space left .*/saved"):
         write_checkpoint(tmp_path / "saved", checkpoint)
     assert list(tmp_path.iterdir()) == []
 

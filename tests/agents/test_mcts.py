@@ -188,7 +188,17 @@ def test_one_agent_plays_several_variants_in_one_batch():
 
 
 @pytest.mark.parametrize(
-    "fault", [{"num_simulations": 0}, {"puct_constant": 0}, {"noise_fraction": 1.5}, {"temperature": 0}]
+    "fault",
+    [
+        {"num_simulations": 0},
+        {"num_simulations": 10**12},
+        {"puct_constant": 0},
+        {"puct_constant": math.nan},
+        {"noise_fraction": 1.5},
+        {"noise_concentration": math.inf},
+        {"temperature": 0},
+        {"temperature": math.inf},
+    ],
 )
 def test_a_config_that_means_nothing_says_what_would(fault):
     with pytest.raises(ValueError, match=next(iter(fault))):

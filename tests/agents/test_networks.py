@@ -79,3 +79,13 @@ def test_asking_a_backend_leaves_the_network_as_it_was(network):
 def test_a_size_that_cannot_be_is_refused(fault):
     with pytest.raises(ValueError, match=next(iter(fault))):
         ResidualConfig(**fault)
+
+
+def test_a_network_that_answers_what_is_no_number_is_refused():
+    broken = ResidualNetwork(SMALL)
+    with torch.no_grad():
+        broken.value.bias.fill_(float("nan"))
+    evaluator = NetworkEvaluator(TorchBackend(broken, torch.device("cpu")))
+    start = Position(Variant())
+    with pytest.raises(ValueError, match="the network's answer is not a number"):
+        evaluator(np.array([start.player]), np.array([start.opponent]), start.variant)

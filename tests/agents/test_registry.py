@@ -75,7 +75,23 @@ def test_options_are_read_as_the_fields_say() -> None:
     agent = agents.make("alphabeta:depth=none, time_limit_s=0.5,exact=12,evaluation=discs")
     assert isinstance(agent, AlphaBetaAgent)
     assert agent.config == AlphaBetaConfig(depth=None, time_limit_s=0.5, exact=12, evaluation="discs")
-    assert agents.make("alphabeta:depth=5").name == "alphabeta:depth=5"
+    assert agents.make("alphabeta: depth = 5").name == "alphabeta:depth=5"
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("alphabeta", "alphabeta:depth=4"),
+        ("alphabeta:depth=2,exact=10", "alphabeta:depth=2"),
+        ("alphabeta:exact=0,depth=2", "alphabeta:depth=2,exact=0"),
+        ("alphabeta:depth=1000000,evaluation=discs", "alphabeta:depth=1000000,evaluation=discs"),
+        ("alphabeta:time_limit_s=0.5", "alphabeta:time_limit_s=0.5"),
+        ("zero-6x6:num_simulations=4", "zero-6x6:num_simulations=4"),
+    ],
+)
+def test_a_name_tells_what_makes_the_same_agent_again(spec: str, name: str) -> None:
+    assert agents.make(spec).name == name
+    assert agents.make(name).name == name
 
 
 @pytest.mark.parametrize(
@@ -91,6 +107,11 @@ def test_options_are_read_as_the_fields_say() -> None:
         ("alphabeta:time_limit_s=soon", "alphabeta: time_limit_s is a number, got 'soon'"),
         ("alphabeta:depth=0", "depth must be at least 1 ply, got 0"),
         ("alphabeta:depth=5,exact", "'exact' in 'alphabeta:depth=5,exact' is not an option; write key=value"),
+        ("alphabeta:depth", "'depth' in 'alphabeta:depth' is not an option; write key=value"),
+        ("random:", "'' in 'random:' is not an option; write key=value"),
+        ("zero-6x6:num_simulations=0", "zero-6x6: num_simulations must be"),
+        ("zero-6x6:num_simulation=1", "unknown option of zero-6x6 'num_simulation'; did you mean num_simulations"),
+        ("my_bot.py:Bot:depth=3", "my_bot.py:Bot takes no options, got depth"),
         ("alphabeta:depth=5,depth=6", "depth stands twice in 'alphabeta:depth=5,depth=6'"),
         ("alphabeta:evaluation=mobilty", "unknown evaluation 'mobilty'; did you mean mobility?"),
         ("random:seed=3", "random takes no options, got seed"),
@@ -123,6 +144,18 @@ def test_a_player_that_the_file_lacks_gets_the_near_miss(bots: Path) -> None:
         agents.make(f"{bots}:Frist")
 
 
+def test_a_file_without_players_says_so(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("import random\n_HIDDEN = 1\n")
+    with pytest.raises(UnknownNameError, match=r"unknown player of .*empty\.py 'Bot'; there are: none"):
+        agents.make(f"{tmp_path / 'empty.py'}:Bot")
+
+
+def test_a_player_without_a_name_is_called_as_it_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "bot.py").write_text(BOTS.replace('    name = "first"\n', ""))
+    spec = f"{tmp_path / 'bot.py'}:First"
+    assert agents.make(spec).name == spec
+
+
 @pytest.mark.parametrize("attribute", ["number", "WithArguments"])
 def test_what_cannot_play_is_named(bots: Path, attribute: str) -> None:
     with pytest.raises(ValueError, match="a player is an Agent"):
@@ -141,6 +174,9 @@ def test_code_that_fails_is_named_with_file_and_line(bots: Path) -> None:
         ("x = 1\nx = = 2\n", r"faulty\.py, line 2: SyntaxError: invalid syntax"),
         ("\n\nimport no_such_thing\n", r"faulty\.py, line 3: ModuleNotFoundError: No module named 'no_such_thing'"),
         ("import json\njson.loads('{')\n", r"faulty\.py, line 2: JSONDecodeError"),
+        ("import sys\nsys.exit(3)\n", r"faulty\.py, line 2: SystemExit: 3"),
+        ("raise OSError\n", r"faulty\.py, line 1: OSError$"),
+        ("x = '\0'\n", r"faulty\.py: SyntaxError: source code string cannot contain null bytes"),
     ],
 )
 def test_a_file_that_cannot_be_loaded_is_named_with_the_line(tmp_path: Path, code: str, sentence: str) -> None:

@@ -74,25 +74,40 @@ WRONG_USAGE = {
     "evaluate randm": "unknown agent 'randm'; did you mean random?",
     "evaluate random gredy": "unknown agent 'gredy'; did you mean greedy?",
     "evaluate alphabeta:deph=3": "unknown option of alphabeta 'deph'; did you mean depth?",
+    "evaluate random --games 3": "games come in pairs, so their number is even and at least 2, got 3",
+    "evaluate random --seed -1": "the seed is 0 or more, got -1",
+    "evaluate random --opening-plies 90": "no game of othello goes on after 90 plies; ask for a shorter opening",
+    "evaluate alphabeta:depth=x": "alphabeta: depth is a whole number, got 'x'",
+    "evaluate alphabeta:depth=0": "alphabeta: depth must be at least 1 ply, got 0",
+    "evaluate alphabeta:evaluation=mobilty": "alphabeta: unknown evaluation 'mobilty'; did you mean mobility?",
+    "evaluate random:seed=3": "random takes no options, got seed",
+    "evaluate mcts": "mcts needs a network",
+    "evaluate my_bot.py": "say which of its classes or functions plays: my_bot.py:Bot",
+    "evaluate math:pi": "a player is an Agent, a class or function without arguments",
     "evaluate": "evaluate whom? reversi evaluate AGENT [OPPONENT ...]",
     "tournament random": "a tournament has two players or more: reversi tournament AGENT AGENT [AGENT ...]",
     "tournament random greedy random": "random takes part twice",
+    "tournament alphabeta alphabeta:depth=4": "alphabeta and alphabeta:depth=4 have the same name, alphabeta:depth=4",
+    "play --variant=": "unknown variant ''",
+    "play random --variant=": "unknown variant ''",
+    "play --seed -1": "the seed is 0 or more, got -1",
     "play --color blak": "unknown color 'blak'; did you mean black?",
     "play greedy random": "one of two players is human; for agents alone there is reversi tournament",
     "play greedy random human": "an agent, or the players of black and white, or --two; found greedy random human",
     "play greedy --two": "an agent, or the players of black and white, or --two; found greedy",
     "perft": "the depth is one whole number, such as reversi perft 8; found nothing",
     "perft -1": "the depth is one whole number, such as reversi perft 8; found -1",
+    "perft 3 --variant=": "unknown variant ''; there are: anti-reversi",
+    "perft 3 --position XO": "position: a board text is one character a square and the side to move",
+    "perft 3 -- variant=???": "variant: ",  # OmegaConf's word for a value that is missing
+    "perft 3 -- variant=${{x}}": "variant: Interpolation key 'x' not found",
     "perft 3 4": "the depth is one whole number, such as reversi perft 8; found 3 4",
     "bench env fast": "reversi bench env takes no arguments, found fast",
+    "bench perft --rounds 0": "rounds must be at least 1, got 0",
 }
 FAILURES = {
-    "evaluate random --games 3": "games come in pairs, so their number is even and at least 2, got 3",
-    "evaluate random --seed -1": "the seed is 0 or more, got -1",
     "evaluate runs/there-is-none": "runs/there-is-none",
     "evaluate no_bot.py:Bot": "no_bot.py",
-    "perft 3 --position XO": "a board text is one character a square and the side to move",
-    "bench perft --rounds 0": "rounds must be at least 1, got 0",
     "tournament random greedy --games 2 --save {file}/games.jsonl": "{file}/games.jsonl: Not a directory",
     "tournament random greedy --games 2 --save {file}": "{file}: File exists",
 }
@@ -137,6 +152,9 @@ def test_interruption_is_a_line_and_130(monkeypatch: pytest.MonkeyPatch, capsys:
     [
         ("perft 3 | true; exit ${PIPESTATUS[0]}", 0, ""),  # a closed pipe is no fault
         ("perft 3 > /dev/full", 1, "reversi: No space left on device\n"),
+        ("perft 3 >&-", 0, ""),
+        ("play greedy --variant othello-4x4 <&-", 0, ""),
+        ("perft x 2>&-", 2, ""),
     ],
 )
 def test_output_that_cannot_be_written_ends_without_a_traceback(pipeline: str, status: int, error: str) -> None:
@@ -144,6 +162,19 @@ def test_output_that_cannot_be_written_ends_without_a_traceback(pipeline: str, s
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == status
     assert done.stderr.replace("reversi: compiling the kernels, once on this machine …\n", "") == error
+
+
+def test_what_a_terminal_cannot_write_costs_no_result() -> None:
+    line = "evaluate greedy random --games 2 --variant othello-4x4"
+    done = subprocess.run(
+        [sys.executable, "-m", "reversi_lab", *line.split()],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1].startswith("random ")
 
 
 def test_perft_prints_the_published_count(capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,6 +244,16 @@ def test_a_tournament_ranks_everyone_and_keeps_the_games(tmp_path: Path, capsys:
     }
 
 
+@pytest.mark.parametrize(("line", "status"), [("random --games 3", 2), ("{bot}:bot --games 2", 1)])
+def test_a_tournament_that_fails_before_its_first_games_leaves_no_file(line: str, status: int, tmp_path: Path) -> None:
+    bot = tmp_path / "my_bot.py"
+    bot.write_text("def bot(position, rng):\n    raise RuntimeError\n")
+    path = tmp_path / "games.jsonl"
+    words = f"tournament greedy {line.format(bot=bot)} --variant othello-4x4 --save {path}".split()
+    assert [cli.main(words), cli.main(words)] == [status, status]
+    assert not path.exists()
+
+
 def test_a_tournament_prints_ratings_and_a_cross_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["tournament", "random", "greedy", "--games", "4", "--variant", "othello-4x4"]) == 0
     ratings, cross = capsys.readouterr().out.split("\n\n")
@@ -234,6 +275,13 @@ def test_a_bot_that_breaks_the_rules_fails_the_match(tmp_path: Path, capsys: pyt
     error = capsys.readouterr().err
     assert "broke the rules: a1 is not legal for black" in error
     assert "Traceback" not in error
+
+
+def test_a_bot_that_leaves_the_process_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bot = tmp_path / "my_bot.py"
+    bot.write_text("import sys\nsys.exit()\n")
+    assert cli.main(["evaluate", f"{bot}:bot", "random"]) == 1
+    assert f"{bot}, line 2: SystemExit" in capsys.readouterr().err
 
 
 def test_figures_are_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

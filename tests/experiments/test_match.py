@@ -10,8 +10,18 @@ import pytest
 
 import agents
 from agents.agent import Agent, Decision
-from experiments.match import OPENING_PLIES, Match, MatchError, PlayedGame, claim, draw_openings, play_match, save_games
+from experiments.match import (
+    OPENING_PLIES,
+    Match,
+    MatchError,
+    PlayedGame,
+    claimed,
+    draw_openings,
+    play_match,
+    save_games,
+)
 from reversi_env import Game, Position, Variant
+from reversi_env.naming import UsageError
 from tests import oracle
 
 SMALL = Variant.named("othello-6x6")
@@ -40,7 +50,7 @@ class Scripted(Agent):
         self.answer = answer
 
     def select(self, position: Position, rng: np.random.Generator) -> Decision:
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer  # type: ignore[return-value]  # some of what it is told is wrong
 
@@ -197,7 +207,7 @@ def test_an_opening_of_no_plies_is_the_start() -> None:
     ],
 )
 def test_a_match_that_cannot_be_is_refused(settings: dict[str, int], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(UsageError, match=sentence):
         play_match(RANDOM, GREEDY, SMALL, **({"num_games": 2, "seed": 1} | settings))  # type: ignore[arg-type]
 
 
@@ -207,8 +217,15 @@ def test_a_match_that_cannot_be_is_refused(settings: dict[str, int], sentence: s
         (Decision(0), "scripted broke the rules: a1 is not legal for black in .* X; legal: c2 b3 e4 d5"),
         (Decision(36), "scripted broke the rules: pass is not legal for black in .* X; legal: "),
         (Decision(99), "scripted broke the rules: move 99 is not legal"),
+        (Decision("c2"), "scripted answered no move in .* X: .* not 'c2'"),  # type: ignore[arg-type]
+        (Decision(8.0), "scripted answered no move in .* X: .* not 8.0"),  # type: ignore[arg-type]
+        (Decision(True), "scripted answered no move in .* X: .* not True"),
+        (Decision([8]), r"scripted answered no move in .* X: .* not \[8\]"),  # type: ignore[arg-type]
         (19, "scripted answered 19, which is no Decision, in .* X"),
         (RuntimeError("no idea"), "scripted failed in .* X: RuntimeError: no idea"),
+        (RuntimeError("no\nidea"), "scripted failed in .* X: RuntimeError: no idea$"),
+        (RuntimeError(), "scripted failed in .* X: RuntimeError$"),
+        (SystemExit(3), "scripted failed in .* X: SystemExit: 3"),
     ],
 )
 def test_a_player_that_breaks_off_the_match_is_named_with_the_position(answer: object, sentence: str) -> None:
@@ -239,6 +256,20 @@ def test_a_missing_decision_is_noticed() -> None:
         play_match(Forgetful(), RANDOM, SMALL, 4, seed=1)
 
 
+def test_decisions_come_as_any_iterable_and_nothing_else() -> None:
+    class Lazy(FirstMove):
+        def select_batch(self, positions: Sequence[Position], rngs: Sequence[np.random.Generator]) -> list[Decision]:
+            return iter(super().select_batch(positions, rngs))  # type: ignore[return-value]
+
+    class Silent(FirstMove):
+        def select_batch(self, positions: Sequence[Position], rngs: Sequence[np.random.Generator]) -> list[Decision]:
+            return None  # type: ignore[return-value]
+
+    assert len(play_match(Lazy(), RANDOM, SMALL, 2, seed=1).games) == 2
+    with pytest.raises(MatchError, match=r"first failed in .* X: TypeError: 'NoneType' object is not iterable"):
+        play_match(Silent(), RANDOM, SMALL, 2, seed=1)
+
+
 def test_cpu_time_goes_to_whoever_thought() -> None:
     class Slow(FirstMove):
         def select(self, position: Position, rng: np.random.Generator) -> Decision:
@@ -252,8 +283,9 @@ def test_cpu_time_goes_to_whoever_thought() -> None:
 def test_saved_games_are_a_line_of_json_each(tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     match = play_match(RANDOM, GREEDY, SMALL, 4, seed=1)
-    claim(path)
-    save_games(path, match.games)
+    with claimed(path):
+        assert path.exists()
+        save_games(path, match.games)
     assert [json.loads(line) for line in path.read_text().splitlines()] == [asdict(game) for game in match.games]
     assert list(tmp_path.iterdir()) == [path]
 
@@ -261,6 +293,6 @@ def test_saved_games_are_a_line_of_json_each(tmp_path: Path) -> None:
 def test_claiming_refuses_a_file_that_is_there(tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     path.write_text("precious")
-    with pytest.raises(FileExistsError):
-        claim(path)
+    with pytest.raises(FileExistsError), claimed(path):
+        pass
     assert path.read_text() == "precious"

@@ -1,25 +1,29 @@
 """Self-play, the learner, and whole small runs: their folders, their interruption, their resumption."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from agents.checkpoint import CHECKPOINTS, read_checkpoint
+from agents.checkpoint import CHECKPOINTS, Checkpoint, read_checkpoint, write_checkpoint
 from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig, ResidualNetwork
 from experiments import cli
+from experiments.match import MatchError
 from experiments.training.learner import Learner, LearnerConfig, TrainingError
 from experiments.training.replay import Replay
 from experiments.training.run_folder import make_run_folder
 from experiments.training.self_play import play_games
+from experiments.training.trainer import Interrupted
 from reversi_env import Variant
 from tests import oracle
 
@@ -159,12 +163,19 @@ def test_the_learning_rate_follows_half_a_cosine():
 
 
 def test_a_loss_that_is_not_a_number_ends_training_with_a_sentence():
+    replay, rng = filled_replay(Variant.named("othello-4x4")), np.random.default_rng(0)
+    network = ResidualNetwork(ResidualConfig(4, 1, 2))
+    learner = Learner(network, LearnerConfig(batch_size=4))
+    with torch.no_grad():
+        network.pass_logit.bias.fill_(float("nan"))  # which no loss sees where nobody must pass
+    with pytest.raises(TrainingError, match=r"the network has weights that are not finite at step 1 "):
+        learner.learn(replay, 1, 0.0, rng, lambda: None)
     network = ResidualNetwork(ResidualConfig(4, 1, 2))
     learner = Learner(network, LearnerConfig(batch_size=4))
     with torch.no_grad():
         network.value.bias.fill_(float("nan"))
     with pytest.raises(TrainingError, match=r"the loss is nan at step 1 .* lower learner.learning_rate"):
-        learner.learn(filled_replay(Variant.named("othello-4x4")), 1, 0.0, np.random.default_rng(0), lambda: None)
+        learner.learn(replay, 1, 0.0, rng, lambda: None)
 
 
 def run_of(folder):
@@ -193,7 +204,7 @@ def test_a_run_leaves_its_folder_and_a_table(tmp_path, capsys):
     assert sorted(path.name for path in (run / CHECKPOINTS).iterdir()) == ["000002", "000004"]
     assert sorted(path.name for path in (run / "games").iterdir()) == ["000003.jsonl", "000004.jsonl"]
     lines = metrics_of(run)
-    assert [line["iteration"] for line in lines] == [0, 1, 2, 3, 4]
+    assert [line["iteration"] for line in lines] == [1, 2, 3, 4, 4]
     assert lines[3]["self_play/games"] == 24
     assert {"train/policy_loss", "train/value_loss", "train/learning_rate"} <= lines[3].keys()
     assert "evaluation/random/score" in lines[2]
@@ -202,7 +213,7 @@ def test_a_run_leaves_its_folder_and_a_table(tmp_path, capsys):
 
     board = EventAccumulator(str(run))
     board.Reload()
-    assert [event.step for event in board.Scalars("train/policy_loss")] == [1, 2, 3]
+    assert [event.step for event in board.Scalars("train/policy_loss")] == [2, 3, 4]
     assert board.Scalars("train/policy_loss")[-1].value == pytest.approx(lines[3]["train/policy_loss"], rel=1e-4)
 
 
@@ -219,7 +230,7 @@ def test_the_same_seed_gives_the_same_weights_and_an_interrupted_run_too(tmp_pat
     assert cli.main(["train", f"resume={broken}"]) == cli.DONE
     resumed = weights_of(broken)
     assert all(torch.equal(one[name], resumed[name]) for name in one)
-    assert [line["iteration"] for line in metrics_of(broken)] == [0, 1, 2, 3, 4]
+    assert [line["iteration"] for line in metrics_of(broken)] == [1, 2, 3, 4, 4]
 
 
 def test_runs_that_begin_in_one_second_have_folders_of_their_own(tmp_path):
@@ -250,6 +261,18 @@ def test_runs_that_begin_in_one_second_have_folders_of_their_own(tmp_path):
         (["variant.goal=last"], 2, "unknown goal 'last'"),
         (["evaluation.num_games=3"], 2, "must be even"),
         (["device=gpu"], 2, "device is auto, cpu or cuda"),
+        ([f"seed={1 << 64}"], 2, "seed must be at least 0 and below"),
+        (["search.temperature=inf"], 2, "temperature must be above 0 and finite, got inf"),
+        (["search.puct_constant=nan"], 2, "puct_constant must be above 0 and finite, got nan"),
+        (["evaluation.search.num_simulations=10000000000"], 2, "num_simulations must be from 1 to 1,000,000"),
+        (["learner.learning_rate=1e38"], 2, "learning_rate must be above 0 and at most 1"),
+        (["learner.samples_per_position=inf"], 2, "samples_per_position must be above 0 and finite"),
+        (["learner.value_weight=inf"], 2, "value_weight must be at least 0 and finite"),
+        (["learner.batch_size=1000000000000"], 2, "batch_size must be from 2"),
+        (["schedule.games_per_iteration=10000000000"], 2, "games_per_iteration must be at most"),
+        (["schedule.num_threads=1000000"], 2, "num_threads must be from 0 to"),
+        (["evaluation.opponents=[[random]]"], 2, "Cannot convert 'list' to string"),
+        (["variant.size=4", "variant.start='XXXXXXXXXXXXXXO- X'"], 2, "goes on after 2 plies"),
         (["evaluation.opponents=[randm]"], 2, "unknown agent 'randm'; did you mean random"),
         (["name=a/b"], 1, "a run's name has"),
         (["resume=nowhere"], 1, "there is no checkpoint or run at nowhere"),
@@ -264,6 +287,77 @@ def test_what_cannot_be_is_said_in_a_sentence(arguments, code, sentence, tmp_pat
     assert printed.err.startswith("reversi: ")
     assert printed.err.count("\n") == 1
     assert not printed.out
+    assert not list(tmp_path.glob("runs/*"))
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, OSError(28, "No space left on device"), MemoryError])
+def test_a_run_that_cannot_start_leaves_no_folder(failure, tmp_path, monkeypatch, capsys):
+    def fail(*arguments):
+        raise failure
+
+    monkeypatch.setattr("experiments.train.Trainer", fail)
+    assert train(folder=tmp_path) != cli.DONE
+    assert "Traceback" not in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_goes_on_where_nobody_reads_its_progress(tmp_path, monkeypatch):
+    class ClosedPipe:
+        def isatty(self):
+            return False
+
+        def write(self, text):
+            raise BrokenPipeError
+
+        flush = isatty
+
+    monkeypatch.setattr(sys, "stderr", ClosedPipe())
+    assert train("schedule.num_iterations=2", folder=tmp_path) == cli.DONE
+    assert sorted(path.name for path in (run_of(tmp_path) / CHECKPOINTS).iterdir()) == ["000002"]
+
+
+def test_training_that_diverges_says_so_and_keeps_the_last_good_iteration(tmp_path, capsys):
+    assert train("learner.value_weight=1e38", "schedule.num_iterations=5", "name=run", folder=tmp_path) == cli.FAILED
+    errors = capsys.readouterr().err
+    assert "the gradient's norm is inf at step 1 " in errors
+    assert f"go on with: reversi train resume={tmp_path}/run" in errors
+    weights = weights_of(tmp_path / "run")
+    assert all(torch.isfinite(tensor).all() for tensor in weights.values())
+
+
+def test_what_ends_one_thread_ends_the_run_without_waiting_for_the_others(tmp_path, monkeypatch, capsys):
+    def play_badly(variant, evaluate, config, share, seed):
+        if share.start:
+            raise OSError("the second thread is broken")
+        for _ in range(3000):
+            time.sleep(0.01)
+            evaluate.check()
+        raise AssertionError("the first thread was waited for")
+
+    monkeypatch.setattr("experiments.training.trainer.play_games", play_badly)
+    assert train(folder=tmp_path) == cli.FAILED
+    assert "the second thread is broken" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_evaluation_that_is_broken_off_costs_no_iteration(tmp_path, monkeypatch, capsys):
+    whole = tmp_path / "whole"
+    assert train("name=run", folder=whole) == cli.DONE
+    for name, failure, code in (("stopped", Interrupted, cli.INTERRUPTED), ("lost", MatchError, cli.FAILED)):
+        folder = tmp_path / name
+        with monkeypatch.context() as patched:
+
+            def fail(*arguments, failure=failure, **options):
+                raise failure("no evaluation")
+
+            patched.setattr("experiments.training.trainer.evaluate", fail)
+            assert train("name=run", folder=folder) == code
+        assert f"stopped after iteration 3 of 4: {folder}/run/{CHECKPOINTS}/000003" in capsys.readouterr().err
+        assert [line["iteration"] for line in metrics_of(folder / "run")] == [1, 2, 3]
+        assert cli.main(["train", f"resume={folder}/run"]) == cli.DONE
+        assert [line["iteration"] for line in metrics_of(folder / "run")] == [1, 2, 3, 4, 4]
+        one, two = weights_of(whole / "run"), weights_of(folder / "run")
+        assert all(torch.equal(one[key], two[key]) for key in one)
 
 
 def test_a_runs_folder_under_a_file_is_said_in_a_sentence(tmp_path, capsys):
@@ -278,12 +372,87 @@ def test_a_resumed_run_of_another_shape_is_refused(tmp_path, capsys):
     for override, sentence in (
         ("variant.size=6", "was trained for othello-4x4, the configuration asks for othello-6x6"),
         ("network.num_channels=6", "the checkpoint's network is"),
-        ("network=medium", "a resumed run keeps its configuration"),
+        ("network=medium", "a resumed run keeps this"),
     ):
         assert cli.main(["train", f"resume={run}", override]) != cli.DONE
         assert sentence in capsys.readouterr().err
     assert cli.main(["train", f"resume={run}", "schedule.num_iterations=3"]) == cli.DONE
     assert "iteration 3 of 3" in capsys.readouterr().err
+
+
+def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before_and_writes_it_anew(tmp_path, capsys):
+    assert train("name=run", "schedule.kept_checkpoints=1", folder=tmp_path) == cli.DONE
+    assert train("name=other", folder=tmp_path) == cli.DONE
+    run, whole = tmp_path / "run", weights_of(tmp_path / "other")
+    (tmp_path / "other" / CHECKPOINTS / "000002").rename(run / CHECKPOINTS / "000002")
+    (run / CHECKPOINTS / "000004" / "model.safetensors").write_bytes(b"cut short")
+    assert cli.main(["train", f"resume={run}", "schedule.checkpoint_every=1"]) == cli.DONE
+    assert f"set aside as {run}/{CHECKPOINTS}/000004.damaged-1" in capsys.readouterr().err
+    assert sorted(path.name for path in (run / CHECKPOINTS).iterdir()) == ["000004", "000004.damaged-1"]
+    again = read_checkpoint(run / CHECKPOINTS / "000004").network.state_dict()
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+def test_what_a_resumed_run_changes_holds_when_it_is_resumed_again(tmp_path, capsys):
+    assert train("schedule.num_iterations=2", "name=run", folder=tmp_path) == cli.DONE
+    run = tmp_path / "run"
+    assert cli.main(["train", f"resume={run}", "schedule.num_iterations=3"]) == cli.DONE
+    assert "num_iterations: 3" in (run / "config.yaml").read_text()
+    assert cli.main(["train", f"resume={run}", "schedule.num_iterations=1"]) == cli.DONE  # it has gone further already
+    assert [line["iteration"] for line in metrics_of(run)] == [1, 2, 3, 3]
+    assert cli.main(["train", f"resume={run}/{CHECKPOINTS}/000003"]) == cli.WRONG_USAGE
+    assert "is a checkpoint; resume is the folder of a run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", "it holds no keys"),
+        ("seed: 1\nsed: 2\n", "Key 'sed' not in 'TrainConfig'"),
+        ("variant: {size: ten}", "could not be converted to Integer"),
+        ("name: [", "expected the node content"),
+        ("a: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
+    ],
+)
+def test_a_damaged_configuration_is_named(content, sentence, tmp_path, capsys):
+    run = make_run_folder(tmp_path, "run", "quick")
+    network = ResidualNetwork(ResidualConfig(4, 1, 2))
+    write_checkpoint(run / CHECKPOINTS / "000001", Checkpoint(network, Variant(), trainer_counters={"iteration": 1}))
+    (run / "config.yaml").write_text(content)
+    assert cli.main(["train", f"resume={run}"]) == cli.FAILED
+    errors = capsys.readouterr().err
+    assert f"{run}/config.yaml is not the configuration of a run: " in errors
+    assert sentence in errors
+    assert errors.count("\n") == 1
+
+
+def test_trainer_state_that_does_not_fit_is_refused(tmp_path, capsys):
+    assert train("schedule.num_iterations=2", "name=run", folder=tmp_path) == cli.DONE
+    run = tmp_path / "run"
+    saved = read_checkpoint(run / CHECKPOINTS / "000002", with_trainer=True)
+    for number, (tensors, counters, sentence) in enumerate(
+        (
+            ({"optimizer.0.exp_avg_sq": torch.zeros(1)}, {}, "the optimizer's state 0 does not fit"),
+            ({"optimizer.99.step": torch.zeros(())}, {}, "the optimizer's state 99 does not fit"),
+            ({"replay.value": torch.zeros(1)}, {}, "of one length"),
+            ({}, {"num_games": -1}, "num_games is -1"),
+            ({}, {"num_games": "many"}, "num_games is 'many'"),
+            ({}, {"elapsed_s": float("nan")}, "elapsed_s is nan"),
+            ({}, {"iteration": 0}, "positions before the first iteration"),
+            ({}, {"more": 1}, "more"),
+        ),
+        start=3,
+    ):
+        changed = replace(
+            saved,
+            trainer_tensors=saved.trainer_tensors | tensors,
+            trainer_counters=saved.trainer_counters | counters,
+        )
+        write_checkpoint(run / CHECKPOINTS / f"{number:06}", changed)
+        assert cli.main(["train", f"resume={run}", "schedule.num_iterations=3"]) == cli.FAILED
+        errors = capsys.readouterr().err
+        assert "the checkpoint's trainer state cannot be used" in errors
+        assert sentence in errors
 
 
 def start_train(folder, *overrides):
@@ -332,8 +501,11 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path):
     assert [line["iteration"] for line in metrics_of(tmp_path / "run")][-3:] == [4, 5, 6]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small file system")
-def test_a_full_disk_is_said_in_a_sentence_and_keeps_the_last_checkpoint(tmp_path, capsys):
+@pytest.fixture
+def small_disk(tmp_path):
+    """The folder of a file system of one megabyte."""
+    if os.geteuid():
+        pytest.skip("only root can mount a small file system")
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -341,19 +513,31 @@ def test_a_full_disk_is_said_in_a_sentence_and_keeps_the_last_checkpoint(tmp_pat
     )
     if mounted.returncode:
         pytest.skip(f"cannot mount a small file system: {mounted.stderr.strip()}")
-    try:
-        overrides = [
-            "schedule.num_iterations=1000",
-            "schedule.games_per_iteration=60",
-            "evaluation.every=0",
-            "name=run",
-        ]
-        assert train(*overrides, folder=disk) == cli.FAILED
-        errors = capsys.readouterr().err
-        assert "No space left on device" in errors
-        assert "Traceback" not in errors
-        kept = sorted((disk / "run" / CHECKPOINTS).iterdir())
-        assert [path.name for path in kept if not path.name.isdigit()] == []
-        assert read_checkpoint(kept[-1], with_trainer=True).trainer_counters["iteration"] == int(kept[-1].name)
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk_is_said_in_a_sentence_and_keeps_the_last_checkpoint(small_disk, capsys):
+    overrides = ["schedule.num_iterations=1000", "schedule.games_per_iteration=60", "evaluation.every=0", "name=run"]
+    assert train(*overrides, folder=small_disk) == cli.FAILED
+    errors = capsys.readouterr().err
+    assert "No space left on device" in errors
+    assert f"{small_disk}/run" in errors
+    assert "Traceback" not in errors
+    kept = sorted((small_disk / "run" / CHECKPOINTS).iterdir())
+    assert [path.name for path in kept if not path.name.isdigit()] == []
+    assert read_checkpoint(kept[-1], with_trainer=True).trainer_counters["iteration"] == int(kept[-1].name)
+
+
+@pytest.mark.parametrize("num_left", [0, 1, 2, 3])  # pages of 4096 bytes: a run's folder needs several at once
+def test_a_disk_that_is_full_at_the_start_is_said_in_a_sentence(num_left, small_disk, capfd):
+    (small_disk / "runs").mkdir()
+    with contextlib.suppress(OSError), (small_disk / "filling").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    os.truncate(small_disk / "filling", (small_disk / "filling").stat().st_size - 4096 * num_left)
+    assert train("name=run", folder=small_disk / "runs") == cli.FAILED
+    errors = capfd.readouterr().err
+    assert f"reversi: {small_disk}/runs/run" in errors
+    assert "No space left on device" in errors
+    assert "Traceback" not in errors

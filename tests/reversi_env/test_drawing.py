@@ -16,7 +16,7 @@ from reversi_env.drawing import style
 from reversi_env.drawing.diagram import Diagram
 from reversi_env.drawing.rgb import to_rgb
 from reversi_env.drawing.svg import UNIT, to_svg
-from reversi_env.drawing.text import to_ansi
+from reversi_env.drawing.text import shows_color, to_ansi
 from reversi_env.geometry import SIZES
 from tests.reversi_env.strategies import positions
 
@@ -276,13 +276,14 @@ def test_show_takes_squares_as_names_and_as_numbers() -> None:
     ("arguments", "sentence"),
     [
         ({"policy": np.zeros(64)}, "policy holds one number an action, [65], not [64]"),
+        ({"policy": -np.ones(65)}, "policy holds shares, which are 0 or more, not -1; other numbers are values"),
         ({"values": np.zeros((8, 8))}, "values holds one number an action, [65], not [8, 8]"),
         ({"last_move": "k9"}, "'k9' is not a square of 8×8"),
         ({"values": {99: 1.0}}, "there is no square 99 on 8×8"),
         ({"arrows": [(0, 64)]}, "an arrow goes from square to square"),
     ],
 )
-def test_show_refuses_what_is_not_on_the_board(arguments: dict[str, object], sentence: str) -> None:
+def test_show_refuses_what_is_no_share_or_not_on_the_board(arguments: dict[str, object], sentence: str) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
         show(Position(), **arguments)  # type: ignore[arg-type]
 
@@ -295,3 +296,17 @@ def test_a_drawing_is_text_svg_and_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "board.svg").read_text(encoding="utf-8") == drawing.svg
     with pytest.raises(ValueError, match=r"its file ends with \.svg, not '\.png'"):
         drawing.save(tmp_path / "board.png")
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "no_color", "expected"),
+    [(True, None, True), (True, "", True), (True, "1", False), (False, None, False)],
+)
+def test_color_is_for_terminals_whose_user_wants_it(
+    is_terminal: bool, no_color: str | None, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color is not None:
+        monkeypatch.setenv("NO_COLOR", no_color)
+    assert shows_color() is expected

@@ -423,11 +423,32 @@ def test_an_opponent_can_be_named_by_its_factory(monkeypatch: pytest.MonkeyPatch
     assert env.position == Position().play(19).play(Position().play(19).legal_moves[0])
     with pytest.raises(TypeError, match="the factory made None, which cannot be called"):
         make(opponent="a_module_of_bots:nothing")
+    with pytest.raises(TypeError, match=r"the factory is 3\.14.*, which cannot be called"):
+        make(opponent="math:pi")
 
 
 def test_a_module_that_cannot_be_imported_is_named() -> None:
     with pytest.raises(ValueError, match="opponent 'no_such_module:bot': cannot import 'no_such_module'"):
         make(opponent="no_such_module:bot")
+    with pytest.raises(ValueError, match="opponent ':bot': cannot import ''"):
+        make(opponent=":bot")
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"opponent": 3}, "an opponent is a name, a callable .* or None, not 3"),
+        ({"variant": 8}, "a variant is a Variant or the name of one, not 8"),
+    ],
+)
+def test_a_setting_of_a_wrong_type_is_refused_at_once(setting: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(TypeError, match=sentence):
+        make(**setting)
+
+
+def test_a_position_of_a_wrong_type_is_refused() -> None:
+    with pytest.raises(TypeError, match="the option position is a Position or the text of one, not 3"):
+        make().reset(options={"position": 3})
 
 
 # Faults of an opponent
