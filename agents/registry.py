@@ -203,6 +203,8 @@ def _load_file(spec: str, path: Path) -> types.ModuleType:
     assert module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[name] = module  # where dataclasses look for it
+    if (folder := str(path.resolve().parent)) not in sys.path:
+        sys.path.append(folder)  # a bot may import what lies beside it; ours come first
     with _blaming(str(path)):
         module_spec.loader.exec_module(module)
     return module

@@ -12,12 +12,12 @@ import json
 import agents
 from experiments.arguments import UsageError, parse
 from experiments.evaluation import CLASSIC_OPPONENTS, evaluate, print_table
-from experiments.match_settings import MatchSettings, show_progress, variant_of, warn_of_repeats
+from experiments.match_settings import AGENTS, MatchSettings, show_progress, variant_of, warn_of_repeats
 
 
 def main(arguments: list[str]) -> int:
     """Runs `reversi evaluate`."""
-    words, settings = parse("evaluate", "AGENT [OPPONENT ...]", MatchSettings, __doc__ or "", arguments)
+    words, settings = parse("evaluate", "AGENT [OPPONENT ...]", MatchSettings, f"{__doc__}\n{AGENTS}", arguments)
     if not words:
         raise UsageError("evaluate whom? reversi evaluate AGENT [OPPONENT ...]")
     agent, *opponents = [agents.make(spec) for spec in (words if words[1:] else (words[0], *CLASSIC_OPPONENTS))]

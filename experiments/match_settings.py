@@ -3,10 +3,13 @@
 import sys
 from dataclasses import dataclass
 
+from agents import registry
 from agents.agent import Agent
 from experiments.arguments import setting
 from experiments.match import Match
 from reversi_env import Variant
+
+AGENTS = registry.__doc__  # for the help
 
 
 @dataclass
@@ -14,7 +17,7 @@ class MatchSettings:
     """How matches are played and shown."""
 
     games: int = setting(200, "games a match, two for each opening")
-    variant: str | None = setting(None, "rules to play by, else the first agent's own, else othello")
+    variant: str | None = setting(None, f"{', '.join(Variant.NAMES)}; else the first agent's own, else othello")
     seed: int = setting(0, "of the openings and of all random choices")
     opening_plies: int | None = setting(None, "random plies before the players move, else by board size")
     json: bool = setting(False, "print figures as JSON")

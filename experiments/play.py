@@ -21,6 +21,7 @@ from agents.agent import Agent, Decision
 from agents.registry import shipped
 from experiments.arguments import UsageError, parse, setting
 from experiments.match import decide
+from experiments.match_settings import AGENTS
 from reversi_env import Game, Position, Variant
 from reversi_env.drawing.text import shows_color, to_ansi
 from reversi_env.naming import UnknownNameError
@@ -44,7 +45,7 @@ COMMANDS = {
 class PlaySettings:
     """What is played, and who sits where."""
 
-    variant: str | None = setting(None, "rules to play by, else the agent's own, else othello")
+    variant: str | None = setting(None, f"{', '.join(Variant.NAMES)}; else the agent's own, else othello")
     color: str = setting("black", "your color: black, white or random")
     two: bool = setting(False, "two people, no agent")
     hint: bool = setting(False, "give a hint before every move of yours")
@@ -59,7 +60,7 @@ class PlaySettings:
 
 def main(arguments: list[str]) -> int:
     """Runs `reversi play`."""
-    words, settings = parse("play", "[AGENT | BLACK WHITE]", PlaySettings, __doc__ or "", arguments)
+    words, settings = parse("play", "[AGENT | BLACK WHITE]", PlaySettings, f"{__doc__}\n{AGENTS}", arguments)
     players = _players(words, settings)
     agent = players[0] or players[1]
     if settings.variant is not None:

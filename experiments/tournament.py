@@ -19,7 +19,7 @@ from agents.agent import Agent
 from experiments.arguments import UsageError, parse, setting
 from experiments.evaluation import figures_of, interval_text
 from experiments.match import Match, Progress, claimed, play_match, save_games, within
-from experiments.match_settings import MatchSettings, show_progress, variant_of, warn_of_repeats
+from experiments.match_settings import AGENTS, MatchSettings, show_progress, variant_of, warn_of_repeats
 from experiments.rating import Estimate, ratings
 from experiments.tables import print_figures
 from reversi_env import Variant
@@ -150,7 +150,9 @@ def _check_names(specs: Sequence[str], players: Sequence[Agent]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Runs `reversi tournament`."""
-    specs, settings = parse("tournament", "AGENT AGENT [AGENT ...]", TournamentSettings, __doc__ or "", arguments)
+    specs, settings = parse(
+        "tournament", "AGENT AGENT [AGENT ...]", TournamentSettings, f"{__doc__}\n{AGENTS}", arguments
+    )
     if len(specs) < 2:
         raise UsageError("a tournament has two players or more: reversi tournament AGENT AGENT [AGENT ...]")
     players = [agents.make(spec) for spec in specs]

@@ -57,7 +57,7 @@ NO_OVERRIDE = ("-h", "--help", "--config")
 def main(arguments: Sequence[str]) -> int:
     """Runs the verb and returns the exit code."""
     if {"-h", "--help"} & set(arguments):
-        print(__doc__)
+        print(f"{__doc__}\n{_choices_text()}")
         return DONE
     for argument in arguments:
         if argument.startswith("-") and argument not in NO_OVERRIDE:
@@ -155,6 +155,23 @@ def compose_config(overrides: Sequence[str]) -> tuple[TrainConfig, str]:
     return composed, experiments[-1] if experiments else "quick"
 
 
+def _choices_text() -> str:
+    """Returns what can be chosen, a line a group."""
+    _register_schemas()
+    with initialize_config_module("configs", version_base="1.3"):
+        return "\n".join(f"{group}={' | '.join(choices)}" for group, choices in _choices().items())
+
+
+def _choices() -> dict[str, list[str]]:
+    """Returns the choices of each group of `configs`."""
+    loader = GlobalHydra.instance().config_loader()
+    groups = [group for group in loader.list_groups("") if group != "hydra"]
+    return {
+        group: [choice for choice in loader.get_group_options(group) if not choice.endswith("_schema")]
+        for group in groups
+    }
+
+
 def _register_schemas() -> None:
     store = ConfigStore.instance()
     for name, (group, schema) in SCHEMAS.items():
@@ -163,11 +180,7 @@ def _register_schemas() -> None:
 
 def _parsed(overrides: Sequence[str], base: DictConfig) -> list[Override]:
     """Returns the overrides as Hydra reads them, their keys and choices checked."""
-    loader = GlobalHydra.instance().config_loader()
-    groups = {group: loader.get_group_options(group) for group in loader.list_groups("") if group != "hydra"}
-    choices = {
-        group: [option for option in options if not option.endswith("_schema")] for group, options in groups.items()
-    }
+    choices = _choices()
     keys = _keys(base)
     parsed = []
     for text in overrides:

@@ -187,6 +187,27 @@ def test_one_agent_plays_several_variants_in_one_batch():
         assert math.isclose(decision.policy.sum(), 1, abs_tol=1e-6)
 
 
+def test_analysis_is_without_noise_and_without_draws():
+    position = Position()
+    noisy = MCTSAgent(
+        evaluate_by_hash, MCTSConfig(num_simulations=40, noise_fraction=1.0, temperature_plies=60), "mcts"
+    )
+    still = MCTSAgent(evaluate_by_hash, MCTSConfig(num_simulations=40), "mcts")
+    assert (noisy.analyze(position).policy == still.select(position, np.random.default_rng(3)).policy).all()
+    assert noisy.analyze(position).move == still.analyze(position).move
+
+
+def test_what_an_agent_cannot_play_is_said_in_a_sentence():
+    agent = MCTSAgent(evaluate_as_even, MCTSConfig(num_simulations=4), "mcts", Variant.named("othello-6x6"))
+    rng = np.random.default_rng(0)
+    assert agent.select(Position(), rng).move in Position().legal_moves  # another size is no matter
+    with pytest.raises(ValueError, match="trained to win with the most discs, and anti-reversi is won with the fewest"):
+        agent.select(Position("anti-reversi"), rng)
+    over = Position.from_text("XXXXXXXXXXXXXXXX O", "othello-4x4")
+    with pytest.raises(ValueError, match="the game is over, so there is no move to choose: XXXX"):
+        agent.select(over, rng)
+
+
 @pytest.mark.parametrize(
     "fault",
     [

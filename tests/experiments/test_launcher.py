@@ -13,7 +13,7 @@ OURS = ("agents", "configs", "experiments", "reversi_env")
 
 def start(front_door: Path, *path: Path) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
-    command = [sys.executable, "-P", str(front_door), "--version"]
+    command = [sys.executable, "-P", "-S", str(front_door), "--version"]  # -S: as if nothing were installed
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
 
 
