@@ -33,7 +33,10 @@ class Agent(ABC):
         """Returns the move to play in a position that is not over; every random choice comes from `rng`."""
 
     def select_batch(self, positions: Sequence[Position], rngs: Sequence[np.random.Generator]) -> list[Decision]:
-        """Returns a decision for each position, each with a generator of its own; the same as `select` one by one."""
+        """Returns a decision for each position, each with a generator of its own: what `select` would.
+
+        A network's sums may differ in the last digit with the size of the batch.
+        """
         return [self.select(position, rng) for position, rng in zip(positions, rngs, strict=True)]
 
     def analyze(self, position: Position) -> Decision:

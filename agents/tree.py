@@ -30,9 +30,7 @@ class Tree(NamedTuple):
     player: np.ndarray  # uint64  [G * N, W]  discs of the side to move at each node
     opponent: np.ndarray  # uint64  [G * N, W]
     state: np.ndarray  # int8    [G, N]  LEAF, EXPANDED or FINISHED
-    node_value: (
-        np.ndarray
-    )  # float32 [G, N]  the evaluator's value, or the result of a finished game, for the side to move
+    node_value: np.ndarray  # float32 [G, N]  the evaluator's, or a finished game's result, for the side to move
     node_visits: np.ndarray  # int32   [G, N]  simulations that went on from the node
     first_edge: np.ndarray  # int32   [G, N]
     num_edges: np.ndarray  # int32   [G, N]

@@ -99,9 +99,9 @@ def play_match(
 ) -> Match:
     """Returns the match of two players over `num_games` games, a pair for each opening.
 
-    Every game has generators of its own, drawn from the seed, the game's number and the color, so a result does not
-    depend on which games are played beside it. Where a player must pass it is not asked. Raises MatchError when a
-    player fails or moves illegally, UsageError for an odd number of games or an opening that no game reaches.
+    Every game has generators of its own, drawn from the seed, the game's number and the color, so no game's random
+    choices depend on which games are played beside it. Where a player must pass it is not asked. Raises MatchError when
+    a player fails or moves illegally, UsageError for an odd number of games or an opening that no game reaches.
     """
     if num_games < 2 or num_games % 2:
         raise UsageError(f"games come in pairs, so their number is even and at least 2, got {num_games}")

@@ -42,6 +42,7 @@ ILLEGAL_ACTIONS = ("terminate", "raise")
 Opponent: TypeAlias = Callable[[Position, np.random.Generator], int]  # the move of the side to move
 Observation: TypeAlias = dict[str, np.ndarray]
 
+_NOT_BEGUN = "no game has begun: call reset() first"
 _ILLEGAL = 3  # beside the statuses of `rules`
 
 
@@ -334,9 +335,6 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         if position.is_over:
             raise ValueError(f"the game is already over in {position.text}, so nothing is left to play")
         return position
-
-
-_NOT_BEGUN = "no game has begun: call reset() first"
 
 
 def _one_of(kind: str, name: str, known: Sequence[str]) -> str:

@@ -37,6 +37,8 @@ R = TypeVar("R")
 NOTICE_AFTER_S = 1.0
 KEPT_DIGESTS = 4  # of each module: enough for a few checkouts or versions side by side
 
+_DIGEST_LENGTH = 16
+_DISPATCHERS: set[Any] = set()  # all kernels
 _LOG = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parent.parent
 _PACKAGES = ("reversi_env", "agents", "experiments")
@@ -117,9 +119,6 @@ def _prune(root: Path, stem: str) -> None:
     folders = [folder for folder in root.glob(f"{stem}-*") if len(folder.name) == length]
     for folder in sorted(folders, key=age, reverse=True)[KEPT_DIGESTS:]:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-_DIGEST_LENGTH = 16
 
 
 def _digest(path: Path) -> str:
@@ -203,9 +202,6 @@ class _ForgivingCache(FunctionCache):  # type: ignore[misc]  # Numba has no type
             super().save_overload(sig, data)
         except (OSError, EOFError) as error:
             _LOG.warning("compiled code cannot be kept in %s: %s", self.cache_path, error)
-
-
-_DISPATCHERS: set[Any] = set()
 
 
 class _Notice(event.Listener):  # type: ignore[misc]  # Numba has no types
