@@ -2,7 +2,7 @@
 
     reversi play                              against the newest run under runs/, else the agent that is shipped
     reversi play alphabeta:depth=6 --color white --variant othello-6x6
-    reversi play --two                        for two people
+    reversi play --two --moves f5d6c3         for two people, from an opening on
     reversi play greedy human                 black and white, one of them or both human
 
 Moves are typed as f5; `help` lists the other words. Where a side cannot move it passes by itself.
@@ -46,6 +46,7 @@ class PlaySettings:
     """What is played, and who sits where."""
 
     variant: str | None = setting(None, f"{', '.join(Variant.NAMES)}; else the agent's own, else othello")
+    moves: str | None = setting(None, "moves that are played already, such as f5d6c3")
     color: str = setting("black", "your color: black, white or random")
     two: bool = setting(False, "two people, no agent")
     hint: bool = setting(False, "give a hint before every move of yours")
@@ -67,8 +68,15 @@ def main(arguments: list[str]) -> int:
         variant = Variant.named(settings.variant)
     else:
         variant = (agent and agent.variant) or Variant()
-    Session(Game(variant), players, np.random.default_rng(settings.seed), settings.hint).run()
+    Session(_game(settings.moves or "", variant), players, np.random.default_rng(settings.seed), settings.hint).run()
     return 0
+
+
+def _game(moves: str, variant: Variant) -> Game:
+    try:
+        return Game.from_transcript(moves, variant)
+    except ValueError as error:
+        raise UsageError(f"moves: {error}") from None
 
 
 def _players(words: list[str], settings: PlaySettings) -> tuple[Agent | None, Agent | None]:

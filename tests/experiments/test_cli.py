@@ -98,6 +98,8 @@ WRONG_USAGE = {
     "perft": "the depth is one whole number, such as reversi perft 8; found nothing",
     "perft -1": "the depth is one whole number, such as reversi perft 8; found -1",
     "perft 3 --variant=": "unknown variant ''; there are: anti-reversi",
+    "play --two --moves f5e6": "moves: move 2: e6 is not legal for white in ",  # it names the legal ones
+    "play --two --moves f5d6q9": "moves: character 5 of the transcript: 'q' is not a square of 8×8",
     "perft 3 --position XO": "position: a board text is one character a square and the side to move",
     "perft 3 -- variant=???": "variant: ",  # OmegaConf's word for a value that is missing
     "perft 3 -- variant=${{x}}": "variant: Interpolation key 'x' not found",

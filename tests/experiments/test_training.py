@@ -411,6 +411,53 @@ def test_what_a_resumed_run_changes_holds_when_it_is_resumed_again(tmp_path, cap
     assert "is a checkpoint; resume is the folder of a run" in capsys.readouterr().err
 
 
+def _cut_short(checkpoint):
+    weights = checkpoint / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-5])
+
+
+def _edited(checkpoint):
+    (checkpoint / "config.yaml").write_text("seed: 7\n")
+
+
+def _of_a_newer_format(checkpoint):
+    manifest = checkpoint / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"format_version": 1', '"format_version": 99'))
+
+
+def _for_another_board(checkpoint):
+    manifest = checkpoint / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"size": 4', '"size": 7'))
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (_cut_short, "model.safetensors is not the file that was saved: it was cut short or edited"),
+        (_edited, "config.yaml is not the file that was saved: it was cut short or edited"),
+        (_of_a_newer_format, "has format version 99, and this version of reversi-lab reads up to 1"),
+        (_for_another_board, "a board has 4, 6, 8 or 10 columns, not 7"),
+    ],
+)
+def test_every_verb_says_what_is_wrong_with_a_checkpoint(damage, sentence, tmp_path, capsys):
+    checkpoint = tmp_path / "run" / CHECKPOINTS / "000001"
+    network = ResidualNetwork(ResidualConfig(4, 1, 2))
+    write_checkpoint(checkpoint, Checkpoint(network, Variant(size=4), "seed: 1\n", trainer_counters={"iteration": 1}))
+    (tmp_path / "run" / "config.yaml").write_text("variant: {size: 4}\nseed: 1\n")
+    damage(checkpoint)
+    for arguments in (
+        ["evaluate", str(checkpoint), "random", "--games", "2"],
+        ["play", str(checkpoint)],
+        ["train", f"resume={tmp_path}/run"],
+    ):
+        assert cli.main(arguments) == cli.FAILED, arguments
+        printed = capsys.readouterr()
+        assert sentence in printed.err
+        assert printed.err.startswith("reversi: ")
+        assert printed.err.count("\n") == 1
+        assert not printed.out
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
