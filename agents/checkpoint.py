@@ -158,7 +158,9 @@ def checkpoints_of(run: Path) -> list[Path]:
 
 
 def prune_checkpoints(run: Path, num_kept: int) -> None:
-    """Removes all but the newest checkpoints of a run."""
+    """Removes all but the newest checkpoints of a run, and what a killed process left half written."""
+    for unfinished in (run / CHECKPOINTS).glob(".[0-9]*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
     for folder in checkpoints_of(run)[:-num_kept]:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -149,6 +149,7 @@ def test_the_newest_undamaged_checkpoint_of_a_run_is_found(checkpoint, tmp_path)
     assert find_checkpoint(tmp_path).name == "000002"
     prune_checkpoints(tmp_path, 1)
     assert [path.name for path in checkpoints_of(tmp_path)] == ["000003"]
+    assert [path.name for path in (tmp_path / CHECKPOINTS).iterdir()] == ["000003"]  # the half one is gone too
     with pytest.raises(CheckpointError, match=r"every checkpoint .* is damaged"):
         find_checkpoint(tmp_path)
 
