@@ -38,6 +38,8 @@ class Variant:
             raise UnknownNameError("goal", str(self.goal), GOALS)
         if self.scoring not in SCORINGS:
             raise UnknownNameError("scoring", str(self.scoring), SCORINGS)
+        if not isinstance(self.start, str):
+            raise ValueError(f"start is {', '.join(STARTS)} or a board as text, not {self.start!r}")
         if self.start not in STARTS:
             try:
                 board, side = parse_board(self.start, self.size)

@@ -62,6 +62,9 @@ class EvaluationConfig:
     search: MCTSConfig = field(default_factory=MCTSConfig)
 
     def __post_init__(self) -> None:
+        names = [str(opponent) for opponent in self.opponents]  # text or not: OmegaConf checks that later
+        if len(set(names)) < len(names):  # metrics go by the names
+            raise ValueError(f"opponents must be different from each other, got {', '.join(names)}")
         if self.every < 0:
             raise ValueError(f"every must be at least 0, got {self.every}")
         for name in ("num_games", "final_num_games"):

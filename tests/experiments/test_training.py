@@ -267,6 +267,7 @@ def test_runs_that_begin_in_one_second_have_folders_of_their_own(tmp_path):
         (["variant.size=7"], 2, "columns"),
         (["variant.goal=last"], 2, "unknown goal 'last'"),
         (["evaluation.num_games=3"], 2, "must be even"),
+        (["evaluation.opponents=[random,random]"], 2, "opponents must be different from each other"),
         (["device=gpu"], 2, "device is auto, cpu or cuda"),
         ([f"seed={1 << 64}"], 2, "seed must be at least 0 and below"),
         (["search.temperature=inf"], 2, "temperature must be above 0 and finite, got inf"),

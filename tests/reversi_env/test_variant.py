@@ -123,6 +123,12 @@ def test_a_size_that_no_board_has_is_refused(size: Any) -> None:
         Variant(size)
 
 
+@pytest.mark.parametrize("start", [3, None, ["diagonal"]])
+def test_a_start_that_is_no_text_is_refused(start: Any) -> None:
+    with pytest.raises(ValueError, match="start is diagonal, parallel, free or a board as text, not "):
+        Variant(start=start)
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
