@@ -1,20 +1,26 @@
-"""The environment against any agent of the laboratory."""
+"""The environment, one game or many, against any agent of the laboratory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
 
 from agents.agent import Agent
 from agents.registry import make
-from reversi_env import Position
+from reversi_env import Variant
+from reversi_env.opponent_pool import PositionOpponent, positions_of
 from reversi_env.opponents import BASELINES
+from reversi_env.random_bits import generators
+from reversi_env.vector_env import ReversiVectorEnv
+
+Opponent: TypeAlias = str | Agent | PositionOpponent
 
 
 @dataclass(frozen=True)
 class AgentOpponent:
-    """An agent as the environment takes an opponent: called with a position and a generator, it returns a move."""
+    """An agent as the environment takes an opponent: it answers many games in one call of `select_batch`."""
 
     agent: Agent
 
@@ -22,19 +28,49 @@ class AgentOpponent:
     def name(self) -> str:
         return self.agent.name
 
-    def __call__(self, position: Position, rng: np.random.Generator) -> int:
-        return self.agent.select(position, rng).move
+    def choose(
+        self, variant: Variant, boards: np.ndarray, is_black: np.ndarray, rng_state: np.ndarray, moves: np.ndarray
+    ) -> None:
+        """Writes a move for each game, as any `reversi_env.opponent_pool.BatchOpponent` does."""
+        decisions = self.agent.select_batch(positions_of(variant, boards, is_black), generators(rng_state))
+        moves[:] = [decision.move for decision in decisions]
 
 
-def make_env(opponent: str | Agent | None = "random", **settings: Any) -> gymnasium.Env[Any, Any]:
+def make_env(opponent: Opponent | Sequence[Opponent] | None = "random", **settings: Any) -> gymnasium.Env[Any, Any]:
     """Returns `Reversi-v0` against an agent, as in `make_env("alphabeta:depth=2", variant="othello-6x6")`.
 
-    Where no variant is given it is the one that the agent was made for, if any. None leaves both sides to the caller;
-    `settings` go to `gymnasium.make`. Raises ValueError for an unknown agent.
+    A list of agents is a pool, of which each game draws one. Where no variant is given it is the one that an agent was
+    made for, if any. None leaves both sides to the caller; `settings` go to `gymnasium.make`. Raises ValueError for an
+    unknown agent.
     """
-    if isinstance(opponent, str) and opponent not in BASELINES:  # those the environment knows, and plays faster
-        opponent = make(opponent)
-    if isinstance(opponent, Agent) and opponent.variant:
-        settings.setdefault("variant", opponent.variant)
-    player = AgentOpponent(opponent) if isinstance(opponent, Agent) else opponent
-    return gymnasium.make("reversi_env:Reversi-v0", opponent=player, **settings)
+    return gymnasium.make("reversi_env:Reversi-v0", **_with_opponents(opponent, settings))
+
+
+def make_vec(
+    opponent: Opponent | Sequence[Opponent] | None = "random", num_envs: int = 1, **settings: Any
+) -> ReversiVectorEnv:
+    """Returns `num_envs` games of `Reversi-v0` at once, against agents as `make_env` takes them.
+
+    An agent answers all its games in one call, so a network reads them in batches.
+    """
+    envs = gymnasium.make_vec("reversi_env:Reversi-v0", num_envs=num_envs, **_with_opponents(opponent, settings))
+    assert isinstance(envs, ReversiVectorEnv)
+    return envs
+
+
+def opponent_of(agent: Opponent) -> Any:
+    """Returns an agent, or the text of one, as the environments take it: those that they know stay names."""
+    if isinstance(agent, str) and agent not in BASELINES:  # those the environment plays faster
+        agent = make(agent)
+    return AgentOpponent(agent) if isinstance(agent, Agent) else agent
+
+
+def _with_opponents(given: Opponent | Sequence[Opponent] | None, settings: dict[str, Any]) -> dict[str, Any]:
+    if given is None:
+        return settings | {"opponent": None}
+    is_pool = isinstance(given, Sequence) and not isinstance(given, str)
+    opponents = [opponent_of(member) for member in given] if is_pool else [opponent_of(given)]  # type: ignore[union-attr,arg-type]
+    for opponent in opponents:
+        if isinstance(opponent, AgentOpponent) and opponent.agent.variant:
+            settings.setdefault("variant", opponent.agent.variant)
+    return settings | {"opponent": opponents if is_pool else opponents[0]}

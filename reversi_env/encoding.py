@@ -11,6 +11,7 @@ from reversi_env.bitboard import load
 from reversi_env.geometry import WORD_BITS, Bitboard, stride_of
 from reversi_env.jit import kernel
 from reversi_env.rules import MUST_PASS, Rules, legal_mask, status
+from reversi_env.vectors import spread_1, spread_4, spread_32, spread_64
 
 NUM_OBSERVATION_PLANES = 2  # what `write_observation` writes
 NUM_PLANES = 3  # what `write_planes` writes
@@ -20,21 +21,47 @@ _STRIDE_2 = stride_of(2)
 
 
 @kernel
-def _write_plane(board: Bitboard, plane: np.ndarray) -> None:
-    """Fills `plane`, [size, size], with one on each square of `board` and zero elsewhere."""
+def write_squares(board: Bitboard, size: int, array: np.ndarray, first: int) -> None:
+    """Writes one for each square of `board` and zero for the others, in the order of squares.
+
+    They go to the size² elements of `array`, of any type and shape and in C order, that begin with element `first`.
+    """
     stride = _STRIDE_1 if len(board) == 1 else _STRIDE_2
-    size = plane.shape[0]
-    for row in range(size):
-        for column in range(size):
-            index = row * stride + column
-            plane[row, column] = (board[index // WORD_BITS] >> np.uint64(index % WORD_BITS)) & np.uint64(1)
+    left = size * size
+    for word in board:
+        bits = word if size == stride else _without_gaps(word, size, stride)
+        if left >= WORD_BITS:
+            spread_64(bits, array, first)
+            first += WORD_BITS
+            left -= WORD_BITS
+            continue
+        if left >= 32:
+            spread_32(bits, array, first)
+            bits >>= np.uint64(32)
+            first += 32
+            left -= 32
+        while left:
+            spread_4(bits, array, first)
+            bits >>= np.uint64(4)
+            first += 4
+            left -= 4
 
 
 @kernel
-def _write_mask(legal: Bitboard, must_pass: bool, mask: np.ndarray, size: int) -> None:
-    """Fills `mask`, [size² + 1]."""
-    _write_plane(legal, mask[:-1].reshape(size, size))
-    mask[-1] = must_pass
+def _without_gaps(word: np.uint64, size: int, stride: int) -> np.uint64:
+    """Returns the squares of a board that is smaller than its word, bit n for square n."""
+    row_mask = (np.uint64(1) << np.uint64(size)) - np.uint64(1)
+    bits = np.uint64(0)
+    for row in range(size):
+        bits |= ((word >> np.uint64(row * stride)) & row_mask) << np.uint64(row * size)
+    return bits
+
+
+@kernel
+def write_mask(legal: Bitboard, must_pass: bool, size: int, array: np.ndarray, first: int) -> None:
+    """Writes an action mask to the size² + 1 elements of `array` that begin with element `first`."""
+    write_squares(legal, size, array, first)
+    spread_1(np.uint64(must_pass), array, first + size * size)
 
 
 @kernel
@@ -45,9 +72,10 @@ def write_observation(
 
     The planes are the mover's discs and the other side's; `legal` holds the mover's legal squares.
     """
-    _write_plane(player, observation[0])
-    _write_plane(opponent, observation[1])
-    _write_mask(legal, must_pass, mask, observation.shape[1])
+    size = observation.shape[1]
+    write_squares(player, size, observation, 0)
+    write_squares(opponent, size, observation, size * size)
+    write_mask(legal, must_pass, size, mask, 0)
 
 
 @kernel
@@ -58,10 +86,14 @@ def write_planes(player: np.ndarray, opponent: np.ndarray, planes: np.ndarray, m
     planes: float32 [N, 3, size, size], the mover's discs, the other side's discs, and the mover's legal squares.
     mask: bool or int8 [N, size² + 1].
     """
+    size = rules.size
+    num_squares = size * size
     for row in range(player.shape[0]):
         own, other = load(player, row, rules.squares), load(opponent, row, rules.squares)
         legal = legal_mask(own, other, rules)
-        _write_plane(own, planes[row, 0])
-        _write_plane(other, planes[row, 1])
-        _write_plane(legal, planes[row, 2])
-        _write_mask(legal, status(own, other, legal, rules) == MUST_PASS, mask[row], rules.size)
+        first = row * NUM_PLANES * num_squares
+        write_squares(own, size, planes, first)
+        write_squares(other, size, planes, first + num_squares)
+        write_squares(legal, size, planes, first + 2 * num_squares)
+        must_pass = status(own, other, legal, rules) == MUST_PASS
+        write_mask(legal, must_pass, size, mask, row * (num_squares + 1))

@@ -11,9 +11,7 @@
 With `opponent=None` the same loop plays both sides, and `info["to_play"]` says which one is asked.
 """
 
-import importlib
 import operator
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, SupportsFloat, SupportsIndex, TypeAlias, cast
 
@@ -23,23 +21,27 @@ from gymnasium.error import ResetNeeded
 
 from reversi_env.bitboard import bit_of, load, store
 from reversi_env.drawing.diagram import Diagram
-from reversi_env.drawing.rgb import to_rgb
+from reversi_env.drawing.rgb import check_pixels, to_rgb
 from reversi_env.drawing.text import shows_color, to_ansi
 from reversi_env.encoding import NUM_OBSERVATION_PLANES, write_observation
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
-from reversi_env.naming import UnknownNameError
-from reversi_env.opponents import BASELINES, Baseline
-from reversi_env.position import LEGAL, OPPONENT, PLAYER, IllegalMoveError, Position
+from reversi_env.naming import one_of
+from reversi_env.opponent_pool import BatchOpponent, Pool, blame, exchanged, is_pool, opponents_of
+from reversi_env.options import (
+    COLORS,
+    ILLEGAL_ACTIONS,
+    RESET_OPTIONS,
+    REWARDS,
+    checked_color,
+    checked_position,
+)
+from reversi_env.position import LEGAL, OPPONENT, PLAYER, Position
+from reversi_env.random_bits import draw_below, first_state
 from reversi_env.rules import MUST_PASS, OVER, legal_mask, play_square, rules_for_moves, status
 from reversi_env.variant import Variant
 from reversi_env.vectors import bit, is_empty, overlap
 
-COLORS = ("black", "white", "random")
-REWARDS = ("result", "score")
-ILLEGAL_ACTIONS = ("terminate", "raise")
-
-Opponent: TypeAlias = Callable[[Position, np.random.Generator], int]  # the move of the side to move
 Observation: TypeAlias = dict[str, np.ndarray]
 
 _NOT_BEGUN = "no game has begun: call reset() first"
@@ -91,26 +93,57 @@ def _play_two_words(
     return _play(boards, action, planes, mask, field, size, (np.uint64(0), np.uint64(0)))
 
 
+def action_space(variant: Variant) -> gymnasium.spaces.Discrete:
+    """Returns the space of a variant's actions: the squares and the pass."""
+    return gymnasium.spaces.Discrete(variant.num_actions)
+
+
+def observation_space(variant: Variant) -> gymnasium.Space[Observation]:
+    """Returns the space of what the side to play observes."""
+    size = variant.size
+    space = gymnasium.spaces.Dict(
+        observation=gymnasium.spaces.Box(0, 1, (NUM_OBSERVATION_PLANES, size, size), np.int8),
+        action_mask=gymnasium.spaces.Box(0, 1, (variant.num_actions,), np.int8),
+    )
+    # Gymnasium's type of a Dict space speaks of its parts, not of its samples.
+    return cast(gymnasium.Space[Observation], space)
+
+
+def with_last_move(position: Position, last_move: int | None) -> Diagram:
+    """Returns the diagram of a position, with the move that led to it where there was one."""
+    diagram = position.diagram()
+    if last_move is None:
+        return diagram
+    mover = "white" if position.is_black_to_move else "black"
+    return replace(
+        diagram,
+        last_move=None if last_move == position.variant.pass_move else last_move,
+        caption=f"{mover} {position.move_name(last_move)}, {diagram.caption}",
+    )
+
+
 class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
     """One game at a time. An action is a square, row · size + column, or the pass, size².
 
     variant: a name of `Variant.NAMES`, or a `Variant`.
-    opponent: "random", "greedy", "positional"; a callable `(position, rng) -> move`; "module:factory", where
-        `factory()` makes such a callable; or None: the caller moves both sides.
+    opponent: "random", "greedy", "positional"; a callable `(position, rng) -> move`, or an object that answers many
+        games at once (`opponent_pool.BatchOpponent`); "module:factory", where `factory()` makes such a one; a list of
+        these, of which each game draws one; or None: the caller moves both sides.
     color: the learner's where there is an opponent: "black" moves first, "white", or "random", drawn at each reset.
     reward: "result" (−1, 0, +1 at the end) or "score" (the final score / size²). It is the learner's, whoever moved
         last; without an opponent, that of the side whose action it was.
     illegal_action: "terminate" ends the game with −1, "raise" raises IllegalMoveError and leaves the game as it is.
     render_mode: "ansi" and "rgb_array" return the board from `render`, "human" prints each position.
+    render_pixels: the height and width of "rgb_array".
 
     The observation holds `observation`, int8 [2, size, size] (the discs of the side to play, those of the other side),
     and `action_mask`, int8 [size² + 1]: the pass is set exactly when the side to play must pass, and must then be
     played as an action; at the end the mask is all zero. The opponent's moves and passes happen inside `step`, and
     inside `reset` where it moves first; the side to play is then always the learner, also at the end.
 
-    `info` holds `action_mask` and `to_play`; at the end also `discs`, `winner` ("black", "white" or "draw") and
-    `score`, in discs, from the point of view of the reward; after an illegal action also `illegal_action`, and the
-    score is that of losing every square.
+    `info` holds `action_mask` and `to_play`, and where the opponents are a list `opponent`, an index into it; at the
+    end also `discs`, `winner` ("black", "white" or "draw") and `score`, in discs, from the point of view of the reward;
+    after an illegal action also `illegal_action`, and the score is that of losing every square.
 
     `reset` takes the options `position`, as text or a `Position`, and `color`. Unknown names raise UnknownNameError.
     """
@@ -120,37 +153,39 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
     def __init__(
         self,
         variant: Variant | str = "othello",
-        opponent: Opponent | str | None = "random",
+        opponent: Pool = "random",
         color: str = "black",
         reward: str = "result",
         illegal_action: str = "terminate",
         render_mode: str | None = None,
+        render_pixels: int = 512,
     ) -> None:
         self.variant = Variant.of(variant)
-        self._opponent = _resolve(opponent)
-        self._color = self._checked_color(color)
-        self._reward = _one_of("reward", reward, REWARDS)
-        self._illegal_action = _one_of("illegal_action", illegal_action, ILLEGAL_ACTIONS)
-        self.render_mode = render_mode and _one_of("render mode", render_mode, self.metadata["render_modes"])
+        self._opponents = opponents_of(opponent)
+        self._has_pool = is_pool(opponent)
+        self._color = checked_color(color, bool(self._opponents))
+        self._reward = one_of("reward", reward, REWARDS)
+        self._illegal_action = one_of("illegal_action", illegal_action, ILLEGAL_ACTIONS)
+        self.render_mode = render_mode and one_of("render mode", render_mode, self.metadata["render_modes"])
+        check_pixels(self.variant.size, render_pixels)
+        self.render_pixels = render_pixels
 
-        size, num_actions = self.variant.size, self.variant.num_actions
-        self.action_space = gymnasium.spaces.Discrete(num_actions)
-        self.observation_space = cast(  # Gymnasium's type of a Dict space speaks of its parts, not of its samples
-            gymnasium.Space[Observation],
-            gymnasium.spaces.Dict(
-                observation=gymnasium.spaces.Box(0, 1, (NUM_OBSERVATION_PLANES, size, size), np.int8),
-                action_mask=gymnasium.spaces.Box(0, 1, (num_actions,), np.int8),
-            ),
-        )
+        self.action_space = action_space(self.variant)
+        self.observation_space = observation_space(self.variant)
 
         # The game now, relative to the side to move; `reset` fills it. Kernels write here, callers get copies.
         self._boards = np.zeros((3, len(self.variant.rules.squares)), np.uint64)
-        self._planes = np.zeros((NUM_OBSERVATION_PLANES, size, size), np.int8)
-        self._mask = np.zeros(num_actions, np.int8)
+        self._planes = np.zeros((NUM_OBSERVATION_PLANES, self.variant.size, self.variant.size), np.int8)
+        self._mask = np.zeros(self.variant.num_actions, np.int8)
         self._play = _play_one_word if self._boards.shape[1] == 1 else _play_two_words
         self._is_black_to_move = True
         self._is_learner_black = True
         self._last_move: int | None = None
+        self._opponent_index = 0  # in the pool, drawn at each reset
+        self._opponent: BatchOpponent | None = None
+        self._rng_state = np.zeros(1, np.uint64)  # what the color and compiled opponents are drawn from
+        self._reply_move = np.zeros(1, np.int64)
+        self._is_seeded = False
         self._has_begun = False
         self._awaits_action = False
 
@@ -161,11 +196,19 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         super().reset(seed=seed)
         options = options or {}
         for option in options:
-            _one_of("option of reset", option, ("position", "color"))
-        position = self._checked_position(options.get("position"))
-        color = self._checked_color(options["color"]) if "color" in options else self._color
+            one_of("option of reset", option, RESET_OPTIONS)
+        position = checked_position(self.variant, options.get("position"))
+        has_opponent = bool(self._opponents)
+        color = checked_color(options["color"], has_opponent) if "color" in options else self._color
+
+        if seed is not None or not self._is_seeded:
+            self._rng_state[0] = first_state(self.np_random)
+            self._is_seeded = True
+        num_opponents = len(self._opponents)
+        self._opponent_index = draw_below(self._rng_state, 0, num_opponents) if num_opponents > 1 else 0
+        self._opponent = self._opponents[self._opponent_index] if has_opponent else None
         if color == "random":
-            color = COLORS[self.np_random.integers(2)]
+            color = COLORS[draw_below(self._rng_state, 0, 2)]
 
         self._is_learner_black = color == "black"
         self._is_black_to_move = position.is_black_to_move
@@ -178,7 +221,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         self._has_begun = True
         self._awaits_action = False
         self._show()
-        if self._opponent is not None and not self._is_learner_to_move and self._reply() == OVER:
+        if has_opponent and not self._is_learner_to_move and self._reply() == OVER:
             raise ValueError(f"the opponent's first move ends the game, which leaves the learner none: {position.text}")
         self._awaits_action = True
         return self._observe()
@@ -192,7 +235,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         if outcome == _ILLEGAL:
             return self._forfeit(move)
         self._awaits_action = False  # and stays so where the opponent raises
-        if outcome != OVER and self._opponent is not None:
+        if outcome != OVER and self._opponents:
             outcome = self._reply()
         if outcome == OVER:
             return self._finish()
@@ -207,20 +250,28 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         player, opponent = tuple(self._boards[PLAYER]), tuple(self._boards[OPPONENT])
         return Position.from_bitboards(self.variant, player, opponent, self._is_black_to_move)
 
+    def set_opponent(self, opponent: Pool) -> None:
+        """Changes whom games are played against from the next reset on, as where a league takes in a new player.
+
+        Raises ValueError where that would make two-sided games one-sided or the other way round, or a pool of a single
+        opponent or the other way round.
+        """
+        self._opponents = exchanged(self._opponents, opponent, self._has_pool)
+
     def action_masks(self) -> np.ndarray:
         """Returns a new int8 array [size² + 1], one on each legal action: where sb3-contrib looks for it."""
         self._require_reset()
         return self._mask.copy()
 
     def render(self) -> str | np.ndarray | None:
-        """Returns the board as text ("ansi") or as uint8 [512, 512, 3] ("rgb_array"); None where it is printed."""
+        """Returns the board as text ("ansi") or as uint8 [P, P, 3] ("rgb_array"); None where it is printed."""
         self._require_reset()
         if self.render_mode is None:
             gymnasium.logger.warn('render() shows nothing without a render mode: make(…, render_mode="ansi")')
         elif self.render_mode == "ansi":
             return to_ansi(self._diagram(), color=True)
         elif self.render_mode == "rgb_array":
-            return to_rgb(self._diagram())
+            return to_rgb(self._diagram(), self.render_pixels)
         return None
 
     @property
@@ -242,32 +293,28 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         """Plays the opponent's move, or its forced pass, and returns the status after it."""
         if self._mask[-1]:
             return self._advance(self.variant.pass_move)
-        if isinstance(self._opponent, Baseline):
-            return self._advance(self._opponent.choose(self._boards, self.variant, self.np_random.random()))
         assert self._opponent is not None
-        position = self.position
-        move: object = self._opponent(position, self.np_random)
-        if not isinstance(move, int | np.integer):
-            name = _name_of(self._opponent)
-            raise TypeError(f"opponent {name} answered {move!r} in {position.text}; a move is an integer")
-        outcome = self._advance(int(move))
+        moves = self._reply_move
+        boards = self._boards.copy()[None]  # so that an opponent cannot change the game
+        self._opponent.choose(self.variant, boards, np.array([self._is_black_to_move]), self._rng_state, moves)
+        move = int(moves[0])
+        outcome = self._advance(move)
         if outcome == _ILLEGAL:
-            try:
-                position.play(int(move))
-            except IllegalMoveError as error:
-                raise IllegalMoveError(f"opponent {_name_of(self._opponent)}: {error}") from None
+            raise blame(f"opponent {self._opponent.name}", self.position, move)
         return outcome
 
     def _observe(self) -> tuple[Observation, dict[str, Any]]:
         planes, is_black = self._planes, self._is_black_to_move
-        if self._opponent is not None and is_black != self._is_learner_black:
+        if self._opponents and is_black != self._is_learner_black:
             planes, is_black = planes[::-1], not is_black  # the learner ended the game
-        info = {"action_mask": self._mask.copy(), "to_play": "black" if is_black else "white"}
+        info: dict[str, Any] = {"action_mask": self._mask.copy(), "to_play": "black" if is_black else "white"}
+        if self._has_pool:
+            info["opponent"] = self._opponent_index
         return {"observation": planes.copy(), "action_mask": self._mask.copy()}, info
 
     def _finish(self) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         position = self.position
-        is_black = self._is_learner_black if self._opponent is not None else not self._is_black_to_move
+        is_black = self._is_learner_black if self._opponents else not self._is_black_to_move
         score = position.black_score if is_black else -position.black_score
         return self._end(position, score, is_black)
 
@@ -300,51 +347,11 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
             print(to_ansi(self._diagram(), color=shows_color()), end="\n\n", flush=True)
 
     def _diagram(self) -> Diagram:
-        position = self.position
-        diagram = position.diagram()
-        if self._last_move is None:
-            return diagram
-        mover = "white" if position.is_black_to_move else "black"
-        return replace(
-            diagram,
-            last_move=None if self._last_move == self.variant.pass_move else self._last_move,
-            caption=f"{mover} {position.move_name(self._last_move)}, {diagram.caption}",
-        )
+        return with_last_move(self.position, self._last_move)
 
     def _require_reset(self) -> None:
         if not self._has_begun:
             raise ResetNeeded(_NOT_BEGUN)
-
-    def _checked_color(self, color: str) -> str:
-        _one_of("color", color, COLORS)
-        if self._opponent is None and color != "black":
-            raise ValueError(f"color {color!r} is the learner's, but with opponent=None the caller moves both sides")
-        return color
-
-    def _checked_position(self, given: object) -> Position:
-        if given is None:
-            position = Position(self.variant)
-        elif isinstance(given, str):
-            position = Position.from_text(given, self.variant)
-        elif isinstance(given, Position):
-            position = given
-        else:
-            raise TypeError(f"the option position is a Position or the text of one, not {given!r}")
-        if position.variant != self.variant:
-            raise ValueError(f"the position is one of {position.variant.name}, the environment of {self.variant.name}")
-        if position.is_over:
-            raise ValueError(f"the game is already over in {position.text}, so nothing is left to play")
-        return position
-
-
-def _one_of(kind: str, name: str, known: Sequence[str]) -> str:
-    if name not in known:
-        raise UnknownNameError(kind, str(name), known)
-    return name
-
-
-def _name_of(opponent: Opponent) -> str:
-    return str(getattr(opponent, "name", None) or getattr(opponent, "__qualname__", repr(opponent)))
 
 
 def _index(action: SupportsIndex, variant: Variant) -> int:
@@ -352,32 +359,3 @@ def _index(action: SupportsIndex, variant: Variant) -> int:
         return operator.index(action)
     except TypeError:
         raise TypeError(f"an action is an integer from 0 to {variant.pass_move}, the pass, not {action!r}") from None
-
-
-def _resolve(opponent: Opponent | str | None) -> Opponent | None:
-    """Returns an opponent as it is, or the one that a name, or "module:factory", stands for."""
-    if isinstance(opponent, str):
-        return _named(opponent)
-    if opponent is not None and not callable(opponent):
-        raise TypeError(f"an opponent is a name, a callable (position, rng) -> move, or None, not {opponent!r}")
-    return opponent
-
-
-def _named(name: str) -> Opponent:
-    if ":" not in name:
-        return BASELINES[_one_of("opponent", name, tuple(BASELINES))]
-    module_name, _, factory_name = name.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except (ImportError, ValueError) as error:  # ValueError for an empty name
-        raise ValueError(f"opponent {name!r}: cannot import {module_name!r}: {error}") from error
-    if not hasattr(module, factory_name):
-        public = [name for name in vars(module) if not name.startswith("_")]
-        raise UnknownNameError(f"factory in {module_name}", factory_name, public)
-    factory = getattr(module, factory_name)
-    if not callable(factory):
-        raise TypeError(f"opponent {name!r}: the factory is {factory!r}, which cannot be called")
-    opponent = factory()
-    if not callable(opponent):
-        raise TypeError(f"opponent {name!r}: the factory made {opponent!r}, which cannot be called")
-    return cast(Opponent, opponent)

@@ -1,7 +1,7 @@
 """What people type: what to say when it means nothing."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class UsageError(ValueError):
@@ -11,8 +11,15 @@ class UsageError(ValueError):
 class UnknownNameError(UsageError):
     """A name that nothing has; the sentence shows the near misses, or else all names."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], advice: str = "") -> None:
         names = sorted(set(known))
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names) or 'none'}"
-        super().__init__(f"unknown {kind} {name!r}; {hint}")
+        super().__init__(f"unknown {kind} {name!r}; {hint}" + (f"; {advice}" if advice else ""))
+
+
+def one_of(kind: str, name: str, known: Sequence[str]) -> str:
+    """Returns `name` where it is one of those known; raises UnknownNameError where it is not."""
+    if name not in known:
+        raise UnknownNameError(kind, str(name), known)
+    return name

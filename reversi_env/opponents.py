@@ -12,6 +12,7 @@ from reversi_env.bitboard import bit_of, load, nth_bit, square_of
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.position import LEGAL, OPPONENT, PLAYER, Position
+from reversi_env.random_bits import below, first_state, next_state
 from reversi_env.rules import Rules, flip_mask, rules_for_moves
 from reversi_env.variant import Variant
 from reversi_env.vectors import bit, count, is_empty, lowest, no_square, union, without_lowest
@@ -81,40 +82,73 @@ def favorites(
 
 
 @kernel
+def draw_favorite(
+    player: Bitboard,
+    opponent: Bitboard,
+    legal: Bitboard,
+    kind: int,
+    state: np.uint64,
+    weights: np.ndarray,
+    rules: Rules,
+) -> int:
+    """Returns one of the squares that a player of this kind likes best; `state` says which."""
+    best = favorites(player, opponent, legal, kind, weights, rules)
+    return square_of(nth_bit(best, below(state, count(best))), rules.size, player)
+
+
+@kernel
 def _choose(
     boards: np.ndarray,
     kind: int,
-    uniform: float,
+    rng_state: np.ndarray,
+    moves: np.ndarray,
     weights: np.ndarray,
     field: np.ndarray,
     size: int,
     fewest: bool,
     like: Bitboard,
-) -> int:
+) -> None:
     rules = rules_for_moves(field, size, fewest, like)
-    legal = load(boards, LEGAL, like)
-    if is_empty(legal):
-        return size * size
-    best = favorites(load(boards, PLAYER, like), load(boards, OPPONENT, like), legal, kind, weights, rules)
-    return square_of(nth_bit(best, int(uniform * count(best))), size, like)
+    for game in range(boards.shape[0]):
+        legal = load(boards[game], LEGAL, like)
+        if is_empty(legal):
+            moves[game] = size * size
+        else:
+            player, opponent = load(boards[game], PLAYER, like), load(boards[game], OPPONENT, like)
+            rng_state[game] = next_state(rng_state[game])
+            moves[game] = draw_favorite(player, opponent, legal, kind, rng_state[game], weights, rules)
 
 
 @kernel
 def _choose_one_word(
-    boards: np.ndarray, kind: int, uniform: float, weights: np.ndarray, field: np.ndarray, size: int, fewest: bool
-) -> int:
-    return _choose(boards, kind, uniform, weights, field, size, fewest, (np.uint64(0),))
+    boards: np.ndarray,
+    kind: int,
+    rng_state: np.ndarray,
+    moves: np.ndarray,
+    weights: np.ndarray,
+    field: np.ndarray,
+    size: int,
+    fewest: bool,
+) -> None:
+    _choose(boards, kind, rng_state, moves, weights, field, size, fewest, (np.uint64(0),))
 
 
 @kernel
 def _choose_two_words(
-    boards: np.ndarray, kind: int, uniform: float, weights: np.ndarray, field: np.ndarray, size: int, fewest: bool
-) -> int:
-    return _choose(boards, kind, uniform, weights, field, size, fewest, (np.uint64(0), np.uint64(0)))
+    boards: np.ndarray,
+    kind: int,
+    rng_state: np.ndarray,
+    moves: np.ndarray,
+    weights: np.ndarray,
+    field: np.ndarray,
+    size: int,
+    fewest: bool,
+) -> None:
+    _choose(boards, kind, rng_state, moves, weights, field, size, fewest, (np.uint64(0), np.uint64(0)))
 
 
 class Baseline:
-    """One of the three, called with a position and a generator: `BASELINES["greedy"](position, rng)` returns a move."""
+    """One of the three: a function of a position and a generator, and an opponent of many games at once."""
 
     def __init__(self, name: str, kind: int) -> None:
         self.name = name
@@ -124,18 +158,20 @@ class Baseline:
         """Returns the move to play: a square or the pass. Draws one number; raises ValueError when the game is over."""
         if position.is_over:
             raise ValueError(f"the game is over, so there is nothing to choose: {position.text}")
-        boards = np.array([position.player, position.opponent, position.legal], np.uint64)
-        return self.choose(boards, position.variant, rng.random())
+        boards = np.array([[position.player, position.opponent, position.legal]], np.uint64)
+        moves = np.empty(1, np.int64)
+        self.choose(
+            position.variant, boards, np.array([position.is_black_to_move]), np.array([first_state(rng)]), moves
+        )
+        return int(moves[0])
 
-    def choose(self, boards: np.ndarray, variant: Variant, uniform: float) -> int:
-        """Returns the move for the side to move; no legal square means the pass.
-
-        `boards`, uint64 [3, W], are its discs, the other side's, and its legal squares; `uniform`, from 0 up to 1,
-        decides between equally good moves.
-        """
-        choose = _choose_one_word if boards.shape[1] == 1 else _choose_two_words
-        size = variant.size
-        return choose(boards, self.kind, uniform, square_weights(size), variant.field, size, variant.goal == "fewest")
+    def choose(
+        self, variant: Variant, boards: np.ndarray, is_black: np.ndarray, rng_state: np.ndarray, moves: np.ndarray
+    ) -> None:
+        """Writes a move for each game, as any `BatchOpponent` does."""
+        choose = _choose_one_word if boards.shape[-1] == 1 else _choose_two_words
+        size, fewest = variant.size, variant.goal == "fewest"
+        choose(boards, self.kind, rng_state, moves, square_weights(size), variant.field, size, fewest)
 
     def __repr__(self) -> str:
         return f"BASELINES[{self.name!r}]"

@@ -37,3 +37,21 @@ def below(state: np.uint64, bound: int) -> int:
     """Returns a number in 0..bound−1 from a state; `bound` is small, so the bias (under bound / 2³²) does not show."""
     scaled = (scramble(state) >> np.uint64(32)) * np.uint64(bound)
     return np.int64(scaled >> np.uint64(32))  # type: ignore[return-value]  # what a kernel calls int
+
+
+@kernel
+def draw_below(states: np.ndarray, row: int, bound: int) -> int:
+    """Advances row `row` of `states`, uint64 [N], and returns a number in 0..bound−1 drawn from it."""
+    states[row] = next_state(states[row])
+    return below(states[row], bound)
+
+
+def first_state(rng: np.random.Generator) -> np.uint64:
+    """Returns a state drawn from a generator."""
+    return rng.integers(0, 1 << 64, dtype=np.uint64)
+
+
+def generators(states: np.ndarray) -> list[np.random.Generator]:
+    """Advances each of `states`, uint64 [N], and returns a generator made of each."""
+    states += _GAMMA
+    return [np.random.default_rng(seed) for seed in states.tolist()]

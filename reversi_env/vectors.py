@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -188,3 +189,34 @@ def _bit(typing_context: Any, index: Any, like: Any) -> Any:
 
 
 bit: Callable[[int, Bitboard], Bitboard] = _bit
+
+
+def _spread(lanes: int) -> Any:
+    """Returns an intrinsic that writes the lowest `lanes` bits of a word as zeros and ones, one an element."""
+
+    def write(typing_context: Any, bits: Any, array: Any, first: Any) -> Any:
+        if array.layout != "C":
+            return None
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            bits, array, first = arguments
+            data = context.make_array(signature.args[1])(context, builder, array).data
+            lanes_of = ir.VectorType(ir.IntType(1), lanes)
+            flags = builder.bitcast(builder.trunc(bits, ir.IntType(lanes)) if lanes < 64 else bits, lanes_of)
+            element = data.type.pointee
+            convert = builder.zext if isinstance(element, ir.IntType) else builder.uitofp
+            numbers = convert(flags, ir.VectorType(element, lanes))
+            place = builder.bitcast(builder.gep(data, [first]), numbers.type.as_pointer())
+            builder.store(numbers, place, align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, array, types.intp), generate
+
+    return intrinsic(write)
+
+
+# Of an array of any shape in C order, the elements from `first` on; sums of these make 16, 36, 64 and 100 squares.
+spread_64: Callable[[np.uint64, np.ndarray, int], None] = _spread(64)
+spread_32: Callable[[np.uint64, np.ndarray, int], None] = _spread(32)
+spread_4: Callable[[np.uint64, np.ndarray, int], None] = _spread(4)
+spread_1: Callable[[np.uint64, np.ndarray, int], None] = _spread(1)

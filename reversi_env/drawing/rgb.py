@@ -7,41 +7,12 @@ import numpy as np
 
 from reversi_env.drawing import style
 from reversi_env.drawing.diagram import Diagram
+from reversi_env.drawing.lettering import GLYPH_HEIGHT, Line
 from reversi_env.notation import square_name
 
-# Rows of 5 pixels from the top, as bits from the left: 0b10000 is the leftmost.
-_GLYPH_WIDTH, _GLYPH_HEIGHT = 5, 7
-_GLYPHS = {
-    "0": (14, 17, 19, 21, 25, 17, 14),
-    "1": (4, 12, 4, 4, 4, 4, 14),
-    "2": (14, 17, 1, 2, 4, 8, 31),
-    "3": (31, 2, 4, 2, 1, 17, 14),
-    "4": (2, 6, 10, 18, 31, 2, 2),
-    "5": (31, 16, 30, 1, 1, 17, 14),
-    "6": (6, 8, 16, 30, 17, 17, 14),
-    "7": (31, 1, 2, 4, 8, 8, 8),
-    "8": (14, 17, 17, 14, 17, 17, 14),
-    "9": (14, 17, 17, 15, 1, 2, 12),
-    "a": (0, 0, 14, 1, 15, 17, 15),
-    "b": (16, 16, 22, 25, 17, 17, 30),
-    "c": (0, 0, 14, 16, 16, 17, 14),
-    "d": (1, 1, 13, 19, 17, 17, 15),
-    "e": (0, 0, 14, 17, 31, 16, 14),
-    "f": (6, 9, 8, 28, 8, 8, 8),
-    "g": (0, 15, 17, 17, 15, 1, 14),
-    "h": (16, 16, 22, 25, 17, 17, 17),
-    "i": (4, 0, 12, 4, 4, 4, 14),
-    "j": (2, 0, 6, 2, 2, 18, 12),
-    "%": (24, 25, 2, 4, 8, 19, 3),
-    "+": (0, 4, 4, 31, 4, 4, 0),
-    "-": (0, 0, 0, 31, 0, 0, 0),
-    "−": (0, 0, 0, 31, 0, 0, 0),
-    ".": (0, 0, 0, 0, 0, 12, 12),
-    " ": (0, 0, 0, 0, 0, 0, 0),
-    "?": (14, 17, 1, 2, 4, 0, 4),
-}
-
 _LEAST_UNIT = 8  # pixels a square, under which a disc is no longer one
+_LABEL_WIDTH = 0.8  # squares, the widest that a label may be
+_LEAST_RADIUS = 1.0  # pixels, so that small boards show their marks too
 
 Distance = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of points (x, y) from a shape's edge, negative inside
 Point = tuple[float, float]
@@ -50,12 +21,11 @@ Point = tuple[float, float]
 def to_rgb(diagram: Diagram, pixels: int = 512) -> np.ndarray:
     """Returns the board as uint8 [pixels, pixels, 3], without the caption.
 
-    Labels are written as far as they are digits, signs and the letters a to j. Raises ValueError where `pixels` leaves
-    a square too small to be seen.
+    Labels are written as far as they are digits, signs and the letters a to j and fit their squares; coordinates where
+    they fit the frame, from 14 pixels a square on (10×10: 18). Raises ValueError where `pixels` leaves a square too
+    small to be seen.
     """
-    least = _LEAST_UNIT * round(diagram.size + 2 * style.MARGIN)
-    if pixels < least:
-        raise ValueError(f"a board of {diagram.size}×{diagram.size} needs {least} pixels or more, got {pixels}")
+    check_pixels(diagram.size, pixels)
     image = _empty_board(diagram.size, pixels).copy()
     canvas = _Canvas.centered(image, diagram.size)
     for square, heat in diagram.heat.items():
@@ -67,9 +37,15 @@ def to_rgb(diagram: Diagram, pixels: int = 512) -> np.ndarray:
     for start, end in diagram.arrows:
         if start != end:
             canvas.arrow(style.center(start, diagram.size), style.center(end, diagram.size))
-    for square, label in diagram.labels.items():
-        canvas.write(label, style.center(square, diagram.size), style.LABEL_HEIGHT, style.label_color(diagram, square))
+    _draw_labels(canvas, diagram)
     return image.round().astype(np.uint8)
+
+
+def check_pixels(size: int, pixels: int) -> None:
+    """Raises ValueError where a board of so many pixels is too small to be seen."""
+    least = _LEAST_UNIT * round(size + 2 * style.MARGIN)
+    if pixels < least:
+        raise ValueError(f"a board of {size}×{size} needs {least} pixels or more, got {pixels}")
 
 
 @lru_cache(maxsize=8)
@@ -87,11 +63,14 @@ def _empty_board(size: int, pixels: int) -> np.ndarray:
         canvas.rectangle(at - half, near - half, at + half, far + half, style.LINE)
     for column, row in style.star_points(size):
         canvas.disc(near + column, near + row, style.STAR_RADIUS, style.LINE)
-    for index in range(size):
-        middle = near + index + 0.5
-        for outside in (near / 2, far + near / 2):
-            canvas.write(square_name(index, size)[0], (middle, outside), style.COORDINATE_HEIGHT, style.FRAME_TEXT)
-            canvas.write(str(index + 1), (outside, middle), style.COORDINATE_HEIGHT, style.FRAME_TEXT)
+    columns = [Line.of(square_name(column, size)[0]) for column in range(size)]
+    rows = [Line.of(str(row + 1)) for row in range(size)]
+    if near * canvas.unit >= max(GLYPH_HEIGHT, *(line.width for line in rows)):  # else the frame is too narrow
+        for index in range(size):
+            middle = near + index + 0.5
+            for outside in (near / 2, far + near / 2):
+                canvas.write(columns[index], (middle, outside), style.COORDINATE_HEIGHT, style.FRAME_TEXT)
+                canvas.write(rows[index], (outside, middle), style.COORDINATE_HEIGHT, style.FRAME_TEXT)
     return image
 
 
@@ -111,13 +90,22 @@ def _draw_discs(canvas: "_Canvas", diagram: Diagram) -> None:
 def _draw_marks(canvas: "_Canvas", diagram: Diagram) -> None:
     for square in diagram.dots:
         if square not in diagram.labels:
-            canvas.disc(*style.center(square, diagram.size), style.DOT_RADIUS, style.DOT)
+            canvas.disc(*style.center(square, diagram.size), canvas.visible(style.DOT_RADIUS), style.DOT)
     if diagram.last_move is not None:
         x, y = style.center(diagram.last_move, diagram.size)
         if diagram.last_move in diagram.labels:
             canvas.ring(x, y, style.RIM_RADIUS, style.LAST_MOVE_WIDTH, style.LAST_MOVE)
         else:
-            canvas.disc(x, y, style.LAST_MOVE_RADIUS, style.LAST_MOVE)
+            canvas.disc(x, y, canvas.visible(style.LAST_MOVE_RADIUS), style.LAST_MOVE)
+
+
+def _draw_labels(canvas: "_Canvas", diagram: Diagram) -> None:
+    """Writes the labels, all as high as lets the longest of them fit its square."""
+    lines = {square: Line.of(label) for square, label in diagram.labels.items()}
+    widest = max((line.width for line in lines.values()), default=0)
+    height = min(style.LABEL_HEIGHT, _LABEL_WIDTH * GLYPH_HEIGHT / max(widest, 1))
+    for square, line in lines.items():
+        canvas.write(line, style.center(square, diagram.size), height, style.label_color(diagram, square))
 
 
 class _Canvas:
@@ -138,7 +126,8 @@ class _Canvas:
     def paint(self, distance: Distance, low: Point, high: Point, color: str, opacity: float = 1.0) -> None:
         """Paints a shape that lies within the rectangle from `low` to `high`."""
         columns, rows = (
-            np.arange(max(int(low[axis] * self.unit) - 1, 0), int(high[axis] * self.unit) + 2) for axis in (0, 1)
+            np.arange(max(int(low[axis] * self.unit) - 1, 0), min(int(high[axis] * self.unit) + 2, length))
+            for axis, length in enumerate(self.image.shape[1::-1])
         )
         region = self.image[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
         x, y = (columns[None, :] + 0.5) / self.unit, (rows[:, None] + 0.5) / self.unit
@@ -183,24 +172,26 @@ class _Canvas:
         low, high = (min(columns), min(rows)), (max(columns), max(rows))
         self.paint(distance, low, high, style.ARROW, style.ARROW_OPACITY)
 
-    def write(self, text: str, middle: Point, height: float, color: str) -> None:
-        """Writes a line of text around a point in letters of whole pixels, smaller where it would leave its square."""
-        glyphs = [_GLYPHS[letter] for letter in text if letter in _GLYPHS]
-        if not glyphs:
-            return
-        width = len(glyphs) * (_GLYPH_WIDTH + 1) - 1
-        scale = max(1, min(round(height * self.unit / _GLYPH_HEIGHT), int(0.9 * self.unit / width)))
-        bits = np.zeros((_GLYPH_HEIGHT, width), np.bool_)
-        for index, glyph in enumerate(glyphs):
-            for row, pattern in enumerate(glyph):
-                for column in range(_GLYPH_WIDTH):
-                    bits[row, index * (_GLYPH_WIDTH + 1) + column] = pattern >> (_GLYPH_WIDTH - 1 - column) & 1
-        ink = np.kron(bits, np.ones((scale, scale), np.bool_))
+    def visible(self, radius: float) -> float:
+        """Returns the radius, or that of the smallest disc which can be seen."""
+        return max(radius, _LEAST_RADIUS / self.unit)
+
+    def write(self, line: Line, middle: Point, height: float, color: str) -> None:
+        """Writes a line of text around a point, or nothing where it would be wider than a square."""
+        dot = height * self.unit / GLYPH_HEIGHT
+        if dot < 1.5:  # such thin strokes are sharp on whole pixels alone
+            dot = 1
         left, top = (
-            max(round(at * self.unit - length / 2), 0) for at, length in zip(middle, ink.shape[::-1], strict=True)
+            round(at * self.unit - dot * dots / 2) / self.unit
+            for at, dots in zip(middle, (line.width, GLYPH_HEIGHT), strict=True)
         )
-        region = self.image[top : top + ink.shape[0], left : left + ink.shape[1]]
-        region[ink[: region.shape[0], : region.shape[1]]] = _rgb(color)
+        dot /= self.unit
+
+        def distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            return dot * line.distance((x - left) / dot, (y - top) / dot)
+
+        if line.strokes and dot * line.width <= 1:
+            self.paint(distance, (left, top), (left + dot * line.width, top + dot * GLYPH_HEIGHT), color)
 
 
 def _distance_from_convex(corners: list[Point], x: np.ndarray, y: np.ndarray) -> np.ndarray:

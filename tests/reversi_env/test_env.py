@@ -15,7 +15,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 from reversi_env import Game, IllegalMoveError, Position, ReversiEnv, UnknownNameError, Variant, random_games
-from reversi_env.env import Opponent
+from reversi_env.opponent_pool import PositionOpponent
 from reversi_env.opponents import BASELINES
 from reversi_env.playouts import NO_MOVE
 from tests import oracle
@@ -47,7 +47,7 @@ def game_moves(transcript: str, variant: str | Variant = "othello") -> list[int]
     return list(Game.from_transcript(transcript, variant).moves)
 
 
-def scripted(moves: list[int], start: Position) -> Opponent:
+def scripted(moves: list[int], start: Position) -> PositionOpponent:
     """Returns an opponent that plays its part of a recorded game, and is never asked for a forced pass."""
     answers = {}
     for move in moves:
@@ -306,13 +306,65 @@ def test_episodes_after_one_seed_differ_and_repeat_as_a_whole() -> None:
     assert len({tuple(episode) for episode in episodes()}) > 1
 
 
-@pytest.mark.parametrize("name", BASELINES)
-def test_an_opponent_by_name_plays_as_the_same_opponent_called(name: str) -> None:
-    def called(position: Position, rng: np.random.Generator) -> int:
-        return BASELINES[name](position, rng)
+class Outside:
+    """A compiled opponent that environments do not know for one."""
 
+    name = "outside"
+
+    def __init__(self, inside: str) -> None:
+        self.choose = BASELINES[inside].choose
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_an_opponent_by_name_plays_as_one_that_answers_many_games(name: str) -> None:
     for seed in range(3):
-        assert play_out(make(opponent=name), seed=seed)[0] == play_out(make(opponent=called), seed=seed)[0]
+        assert play_out(make(opponent=name), seed=seed)[0] == play_out(make(opponent=Outside(name)), seed=seed)[0]
+
+
+def test_a_pool_draws_an_opponent_for_each_game() -> None:
+    asked = []
+
+    def player(name: str) -> PositionOpponent:
+        def choose(position: Position, rng: np.random.Generator) -> int:
+            asked.append(name)
+            return position.legal_moves[0]
+
+        return choose
+
+    def draw() -> list[int]:
+        env = make(opponent=[player("a"), player("b"), player("c")])
+        env.reset(seed=1)
+        drawn = []
+        for _ in range(60):
+            asked.clear()
+            _, info = env.reset()
+            env.step(int(info["action_mask"].argmax()))
+            drawn.append(info["opponent"])
+            assert asked == ["abc"[info["opponent"]]]
+        return drawn
+
+    drawn = draw()
+    assert min(drawn.count(index) for index in range(3)) > 8
+    assert draw() == drawn
+
+
+def test_a_league_takes_in_a_player_at_the_next_reset() -> None:
+    env = make(opponent=["random"])
+    _, info = env.reset(seed=1)
+    env.unwrapped.set_opponent(["random", "greedy"])
+    while not env.step(int(env.unwrapped.action_masks().argmax()))[2]:
+        pass
+    assert info["opponent"] == 0
+    assert {env.reset()[1]["opponent"] for _ in range(20)} == {0, 1}
+    for other in ("greedy", None, []):
+        with pytest.raises(ValueError, match="opponent"):
+            env.unwrapped.set_opponent(other)
+
+
+@pytest.mark.parametrize(("opponent", "error"), [([], ValueError), ([3], TypeError), (["random", "gredy"], ValueError)])
+def test_a_pool_is_checked_when_it_is_given(opponent: object, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        make(opponent=opponent)
 
 
 def test_a_random_color_is_drawn_at_each_reset_by_the_seed() -> None:
