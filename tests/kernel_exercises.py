@@ -16,9 +16,10 @@ import numpy as np
 import agents
 from agents.mcts import MCTSAgent, MCTSConfig
 from experiments.bench import measure
-from reversi_env import Position, ReversiEnv, Variant, jit, perft, random_games
+from reversi_env import Batch, Position, ReversiEnv, Variant, jit, perft, random_games
 from reversi_env.encoding import NUM_PLANES, write_planes
 from reversi_env.opponents import BASELINES
+from reversi_env.replay import replay
 
 VARIANTS = [Variant(8), Variant(10), Variant(6, "free", "fewest", "tournament")]  # one word, two words, other rules
 
@@ -48,6 +49,21 @@ def environments() -> object:
                 observation, reward, is_over, _, _ = env.step(int(observation["action_mask"].argmax()))
                 seen.append(float(reward))
             seen.append(observation["observation"].tolist())
+    return seen
+
+
+def batches() -> object:
+    """Plays some games at once against a pool, and replays random games without their passes."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        batch = Batch(8, variant, ["random", "positional", lambda position, rng: position.legal_moves[0]], "random")
+        batch.reset(seed=1)
+        for _ in range(variant.num_squares // 2):
+            batch.step(batch.action_mask.argmax(axis=1))
+            seen.append([batch.reward.tolist(), batch.is_over.tolist()])
+        seen.append(batch.observation.tolist())
+        games = random_games(Position(variant), 3, seed=1)
+        seen.append(replay(Position(variant), games.moves).moves.tolist())
     return seen
 
 
@@ -101,7 +117,7 @@ def benchmarks() -> object:
 
 
 EXERCISES: dict[str, list[Callable[[], object]]] = {
-    "reversi_env": [rules, environments, planes],
+    "reversi_env": [rules, environments, batches, planes],
     "agents": [players, searches],
     "experiments": [benchmarks],
 }

@@ -29,6 +29,19 @@ def test_plies_and_steps_are_counted() -> None:
     assert 58 * env.PYTHON_GAMES < env.step_env() < 64 * env.PYTHON_GAMES
 
 
+def test_steps_of_all_games_of_a_batch_are_counted() -> None:
+    actions = env._known_actions()
+    assert actions.shape == (env.BATCH_STEPS, env.BATCH_GAMES)
+    batch = env._batch()
+    batch.reset()
+    num_ended = 0
+    for row in actions[:130]:  # illegal actions raise
+        batch.step(row)
+        num_ended += batch.is_over.sum()
+    assert num_ended == pytest.approx(2 * env.BATCH_GAMES, rel=0.05)  # games of about 60 plies
+    assert env.step_vector_env() == env.BATCH_STEPS * env.BATCH_GAMES
+
+
 def test_leaves_are_counted() -> None:
     assert bench_perft.count("othello", 6) == 8200
 
