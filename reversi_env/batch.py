@@ -148,7 +148,7 @@ def _finish(
         player, opponent = opponent, player
         is_black = not is_black
     games.final_is_black[game] = is_black
-    # Kernels that assign one row of an array to another compile for twice as long: so both are written.
+    # Both are written: a copy from array to array would cost seconds of compiling, for its error messages.
     _observe(player, opponent, game, games.final_observation)
     _observe(player, opponent, game, games.observation)
     write_mask(no_square(player), False, rules.size, games.action_mask, game * (rules.size * rules.size + 1))

@@ -7,7 +7,7 @@
         observations, rewards, terminations, truncations, infos = envs.step(actions)
 
 Game n is that of `ReversiEnv` with the seed `seed + n`, and what `step` returns is what Gymnasium's own `SyncVectorEnv`
-would make of such games, about a hundred times as fast. Loops that can do with arrays that are filled in place use
+would make of such games, some sixty times as fast for 1,024 of them. Loops that can do with arrays filled in place use
 `batch.Batch` beneath.
 """
 
