@@ -97,10 +97,11 @@ def _marks(diagram: Diagram) -> Iterator[str]:
 
 
 def _labels(diagram: Diagram) -> Iterator[str]:
+    # A digit is a little more than half as wide as the text is high; all labels are as high as the longest may be.
+    longest = max(map(len, diagram.labels.values()), default=0)
+    height = min(style.LABEL_HEIGHT, 1.3 / max(longest, 1))
     for square, label in diagram.labels.items():
         color = style.label_color(diagram, square)
-        # A digit is a little more than half as wide as the text is high.
-        height = min(style.LABEL_HEIGHT, 1.3 / max(len(label), 1))
         yield _text(_escape(label), *style.center(square, diagram.size), height, color, ' font-weight="600"')
 
 
