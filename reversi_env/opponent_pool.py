@@ -125,8 +125,8 @@ def _opponent(opponent: object) -> BatchOpponent:
     if callable(opponent):
         return FunctionOpponent(opponent)
     raise TypeError(
-        f"an opponent is a name, a callable (position, rng) -> move, a BatchOpponent, a list of these, or None, "
-        f"not {opponent!r}"
+        f"an opponent is a name, a callable (position, rng) -> move, a BatchOpponent, a list of these, or None, not "
+        f"{opponent!r}; agents play through agents.make_env and agents.make_vec"
     )
 
 

@@ -310,3 +310,10 @@ def test_color_is_for_terminals_whose_user_wants_it(
     if no_color is not None:
         monkeypatch.setenv("NO_COLOR", no_color)
     assert shows_color() is expected
+
+
+def test_labels_of_svg_are_of_one_height() -> None:
+    texts = elements(to_svg(Diagram(8, labels={0: "8", 1: "+0.88"})), "text")
+    labels = [text for text in texts if text.text in ("8", "+0.88") and text.get("font-weight")]
+    assert len(labels) == 2
+    assert labels[0].get("font-size") == labels[1].get("font-size")

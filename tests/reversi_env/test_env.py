@@ -12,7 +12,6 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
-from gymnasium.utils.env_checker import check_env
 
 from reversi_env import Game, IllegalMoveError, Position, ReversiEnv, UnknownNameError, Variant, random_games
 from reversi_env.opponent_pool import PositionOpponent
@@ -106,15 +105,6 @@ def play_out(env: gymnasium.Env[Any, Any], **reset: Any) -> tuple[list[int], flo
 
 
 # The game
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("variant", Variant.NAMES)
-@pytest.mark.parametrize("opponent", ["random", None])
-def test_gymnasiums_checker_finds_nothing(
-    variant: str, opponent: str | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    check_env(make(variant=variant, opponent=opponent))
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
