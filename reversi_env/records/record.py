@@ -1,6 +1,6 @@
 """What a record of a game or of an endgame problem holds, whatever the format."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -12,12 +12,31 @@ from reversi_env.position import IllegalMoveError, Position
 from reversi_env.replay import replay
 from reversi_env.variant import Variant
 
+ENDINGS = ("resignation", "timeout", "agreement")
+_MAX_SHOWN = 40  # characters of a file that a sentence quotes
+
 
 class RecordError(ValueError):
     """Something in a file that is no record; the sentence says where, what, and what would be right."""
 
+    def at(self, place: str) -> "RecordError":
+        """Returns this error with the place where it was found."""
+        return RecordError(f"{place}: {self}")
+
 
 OnFault: TypeAlias = Callable[[RecordError], None]  # takes a fault, after which reading goes on with the next record
+
+
+def report(fault: RecordError, on_fault: OnFault | None) -> None:
+    """Hands a fault on, or raises it where nobody takes faults."""
+    if on_fault is None:
+        raise fault
+    on_fault(fault)
+
+
+def shown(text: str) -> str:
+    """Returns text from a file as a sentence quotes it: its beginning, in quotation marks."""
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
 
 
 @dataclass(frozen=True)
@@ -44,7 +63,8 @@ class WthorFacts:
 class GameRecord:
     """A game as it was played: its moves are legal one after the other, passes included where a move follows them.
 
-    What a format does not tell is None, empty, or 0.
+    What a format does not tell is None, empty, or 0. Raises ValueError for an ending that is none of `ENDINGS`, and
+    for evaluations or times that are not one for each move; where all are None they become empty.
     """
 
     variant: Variant  # its `start` is the game's
@@ -63,6 +83,16 @@ class GameRecord:
     event: str = ""
     wthor: WthorFacts | None = None
     tags: Mapping[str, str] = field(default_factory=dict)  # what else the format says, by its own names
+
+    def __post_init__(self) -> None:
+        if self.ending and self.ending not in ENDINGS:
+            raise ValueError(f"a game ends before its end by {', '.join(ENDINGS)}, not {self.ending!r}")
+        for name in ("evaluations", "times_s"):
+            values = getattr(self, name)
+            if values and len(values) != len(self.moves):
+                raise ValueError(f"{name} has {len(values)} entries for {len(self.moves)} moves")
+            if values and values.count(None) == len(values):
+                object.__setattr__(self, name, ())  # so that one game has one record
 
     @property
     def is_over(self) -> bool:
@@ -87,19 +117,33 @@ class ProblemRecord:
 def complete_moves(variant: Variant, told: Iterable[int]) -> tuple[int, ...]:
     """Returns the moves of a game from its variant's start, passes put in where they were left out.
 
-    Raises RecordError for the first that is not legal, with its number and a sentence about the position.
+    Passes told after the end are dropped, as some programs write them. Raises RecordError for the first move that is
+    not legal, with its number and a sentence about the position.
     """
+    return place_moves(variant, told)[0]
+
+
+def place_moves(variant: Variant, told: Iterable[int]) -> tuple[tuple[int, ...], Sequence[int]]:
+    """Returns the moves as `complete_moves` does, and at which ply each of those told stands among them."""
     told = list(told)
     start = Position(variant)
     length = 2 * variant.num_squares + 1  # more than any game has; one array type, one kernel
-    row = np.full((1, length), NO_MOVE, np.uint8)
-    row[0, : len(told)] = told[:length]
-    games = replay(start, row)
-    if games.num_legal[0] < len(told):
+    row = np.frombuffer(bytes(told[:length]).ljust(length, bytes([NO_MOVE])), np.uint8)
+    games = replay(start, row.reshape(1, length))
+    num_legal = games.num_legal.item(0)
+    if num_legal < len(told) and not (games.is_over.item(0) and set(told[num_legal:]) == {variant.pass_move}):
         try:
             Game.from_moves(told, start)
         except IllegalMoveError as error:
             raise RecordError(str(error)) from None
         raise AssertionError("the replay stopped at a move that the game takes")
-    moves: list[int] = games.moves[0, : games.lengths[0]].tolist()
-    return tuple(moves)
+    moves = tuple(games.moves.tobytes()[: games.lengths.item(0)])
+    if len(moves) == num_legal:
+        return moves, range(num_legal)
+    plies = []
+    ply = 0
+    for move in told[:num_legal]:
+        ply += moves[ply] != move  # a pass that was left out
+        plies.append(ply)
+        ply += 1
+    return moves, plies
