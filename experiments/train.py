@@ -1,8 +1,9 @@
-"""Trains a network by self-play from a configuration, and rates it.
+"""Trains a network from a configuration, by self-play or against opponents, and rates it.
 
     reversi train                                        experiment=quick: 6×6 from nothing, some minutes on two cores
     reversi train experiment=quick schedule.num_iterations=2 evaluation.final_num_games=10    a look, within a minute
     reversi train experiment=othello seed=3 network=small search.num_simulations=100
+    reversi train algorithm=maskable_ppo                 the same by sb3-contrib's PPO, against the random player
     reversi train resume=runs/x                          goes on from its last checkpoint
     reversi train --config experiment=othello            prints the configuration and does nothing
 
@@ -15,6 +16,8 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +38,13 @@ from experiments.arguments import UsageError
 from experiments.cli import DONE, INTERRUPTED
 from experiments.evaluation import print_table
 from experiments.match import MatchError, draw_openings
-from experiments.training.config import EvaluationConfig, ScheduleConfig, TrainConfig, VariantConfig
+from experiments.training.algorithms import make_algorithm
+from experiments.training.config import UNUSED_KEYS, EvaluationConfig, ScheduleConfig, TrainConfig, VariantConfig
 from experiments.training.display import display
-from experiments.training.learner import LearnerConfig, TrainingError
+from experiments.training.interruption import Interrupted, TrainingError
+from experiments.training.learner import LearnerConfig
 from experiments.training.run_folder import holds_nothing, make_run_folder, write_config, write_facts
-from experiments.training.trainer import Interrupted, Trainer
+from experiments.training.trainer import Trainer
 from reversi_env.naming import UnknownNameError
 
 SCHEMAS: dict[str, tuple[str | None, type]] = {
@@ -50,6 +55,10 @@ SCHEMAS: dict[str, tuple[str | None, type]] = {
     "learner_schema": ("learner", LearnerConfig),
     "schedule_schema": ("schedule", ScheduleConfig),
     "evaluation_schema": ("evaluation", EvaluationConfig),
+}
+LARGEST = {
+    "alphazero": "schedule.games_per_iteration × search.num_simulations, learner.batch_size",
+    "maskable_ppo": "ppo.num_envs × ppo.num_steps, ppo.batch_size",
 }
 NO_OVERRIDE = ("-h", "--help", "--config")
 
@@ -65,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     overrides = [argument for argument in arguments if argument not in NO_OVERRIDE]
     config, label = compose_config(overrides)
     with _as_usage_errors():
-        config_yaml = OmegaConf.to_yaml(OmegaConf.structured(replace(config, resume=None)))
+        config_yaml = _to_yaml(config)
     if "--config" in arguments:
         print(config_yaml, end="")
         return DONE
@@ -74,16 +83,18 @@ def main(arguments: Sequence[str]) -> int:
         draw_openings(config.variant.to_variant(), 1, config.seed)
     checkpoint = find_checkpoint(Path(config.resume)) if config.resume is not None else None
     resumed = read_checkpoint(checkpoint, with_trainer=True) if checkpoint else None
+    with _as_training_errors(config):
+        algorithm = make_algorithm(config)
     with _stopping() as on_stop, _run_folder(config, label) as folder, display(folder, config) as report:
-        with _as_training_errors():
-            trainer = Trainer(config, config_yaml, folder, opponents, resumed, report)
+        with _as_training_errors(config):
+            trainer = Trainer(algorithm, config_yaml, folder, opponents, resumed, report)
         on_stop.append(trainer.stop)
         if checkpoint:
             for damaged in set_aside_after(checkpoint):
                 report.say(f"going on from {checkpoint}; the newer one is damaged and set aside as {damaged}")
         write_config(folder, config_yaml)
         try:
-            with _as_training_errors():
+            with _as_training_errors(config):
                 rows = trainer.run()
         except (Interrupted, TrainingError, MatchError) as error:
             if trainer.iteration or isinstance(error, Interrupted):
@@ -116,7 +127,7 @@ def _run_folder(config: TrainConfig, label: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _as_training_errors() -> Iterator[None]:
+def _as_training_errors(config: TrainConfig) -> Iterator[None]:
     """Turns what NumPy and torch raise where the memory ends into one sentence."""
     try:
         yield
@@ -125,8 +136,7 @@ def _as_training_errors() -> Iterator[None]:
         if isinstance(error, RuntimeError) and "memory" not in sentence:
             raise
         raise TrainingError(
-            f"not enough memory ({sentence}); what takes most are schedule.games_per_iteration × "
-            "search.num_simulations, learner.batch_size, and the network"
+            f"not enough memory ({sentence}); what takes most are {LARGEST[config.algorithm]}, and the network"
         ) from None
 
 
@@ -151,8 +161,21 @@ def compose_config(overrides: Sequence[str]) -> tuple[TrainConfig, str]:
                 config = compose("train", list(overrides))
             composed = OmegaConf.to_object(config)
     assert isinstance(composed, TrainConfig)
+    for override in parsed:
+        key = override.key_or_group
+        if any(f"{key}.".startswith(f"{unused}.") for unused in UNUSED_KEYS[composed.algorithm]):
+            raise UsageError(f"{override.input_line}: algorithm={composed.algorithm} has no use for {key}")
     experiments = [override.get_value_element_as_str() for override in parsed if override.key_or_group == "experiment"]
     return composed, experiments[-1] if experiments else "quick"
+
+
+def _to_yaml(config: TrainConfig) -> str:
+    """Returns the configuration as a run keeps it, without what its algorithm has no use for."""
+    values: Any = OmegaConf.to_container(OmegaConf.structured(replace(config, resume=None)))
+    for unused in UNUSED_KEYS[config.algorithm]:
+        *groups, name = unused.split(".")
+        del reduce(getitem, groups, values)[name]
+    return OmegaConf.to_yaml(values)
 
 
 def _choices_text() -> str:

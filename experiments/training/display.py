@@ -12,6 +12,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from experiments.evaluation import Row
 from experiments.training.config import TrainConfig
 
+# Beside losses and time, what there is of it: an algorithm has the one or the other.
+_TOLD = {
+    "self_play/games": "{:.0f} games",
+    "rollout/games": "{:.0f} games",
+    "rollout/score": "score {:.2f}",
+    "self_play/simulations_per_s": "{:,.0f} simulations/s",
+    "rollout/moves_per_s": "{:,.0f} moves/s",
+}
+
 
 class Display:
     """Lines and, on a terminal, a bar below them."""
@@ -37,11 +46,9 @@ class Display:
         losses = "first games"
         if "train/policy_loss" in numbers:
             losses = f"policy loss {numbers['train/policy_loss']:.3f}, value loss {numbers['train/value_loss']:.3f}"
+        told = [template.format(numbers[key]) for key, template in _TOLD.items() if key in numbers]
         seconds = time.monotonic() - self._began
-        self.say(
-            f"iteration {done} of {self._num_iterations}: {losses}, {numbers['self_play/games']:.0f} games, "
-            f"{numbers['self_play/simulations_per_s']:,.0f} simulations/s, {seconds:.0f} s"
-        )
+        self.say(", ".join([f"iteration {done} of {self._num_iterations}: {losses}", *told, f"{seconds:.0f} s"]))
         if self._bar and self._iterations is not None:
             self._bar.update(self._iterations, completed=done)
 

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.nn import functional as F
 
 from agents.networks.residual import ResidualNetwork, mask_logits
+from experiments.training.interruption import TrainingError
+from experiments.training.optimizer import cosine_rate
 from experiments.training.replay import Replay
 
 LARGEST_BATCH = 1 << 20  # positions; what fits the memory is less
-
-
-class TrainingError(ValueError):
-    """Learning cannot go on; the sentence says what happened and where."""
 
 
 @dataclass
@@ -85,8 +82,7 @@ class Learner:
         if not len(replay) or num_steps < 1:
             return None
         config = self.config
-        cosine = (1 + math.cos(math.pi * min(progress, 1.0))) / 2
-        rate = config.final_learning_rate + (config.learning_rate - config.final_learning_rate) * cosine
+        rate = cosine_rate(config.learning_rate, config.final_learning_rate, progress)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.network.train()
@@ -124,27 +120,3 @@ class Learner:
         return TrainingError(
             f"{what} at step {self.num_steps} (learning rate {rate:.2g}); try a lower learner.learning_rate"
         )
-
-    def optimizer_tensors(self) -> dict[str, Tensor]:
-        """Returns the optimizer's state as named tensors."""
-        return {
-            f"optimizer.{index}.{name}": tensor
-            for index, state in self.optimizer.state_dict()["state"].items()
-            for name, tensor in state.items()
-        }
-
-    def load_optimizer_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Takes up the state that `optimizer_tensors` gave; raises ValueError where it does not fit the network."""
-        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            _, index, name = key.split(".")
-            state.setdefault(int(index), {})[name] = tensor
-        for number, moments in state.items():
-            shape = parameters[number].shape if 0 <= number < len(parameters) else None
-            wanted = {"step": torch.Size(), "exp_avg": shape, "exp_avg_sq": shape}  # AdamW's
-            found = {name: tensor.shape for name, tensor in moments.items()}
-            if found != wanted or any(tensor.dtype != torch.float32 for tensor in moments.values()):
-                raise ValueError(f"the optimizer's state {number} does not fit the network")
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -121,6 +121,6 @@ def _is_of_iteration(line: str, last: int) -> bool:
     """Returns whether a line has the numbers of an iteration up to the last; one that was cut short has not."""
     try:
         numbers = json.loads(line)
-        return "self_play/games" in numbers and numbers["iteration"] <= last
+        return "time/iteration_s" in numbers and numbers["iteration"] <= last
     except (ValueError, KeyError, TypeError):
         return False

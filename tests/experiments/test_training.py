@@ -19,11 +19,11 @@ from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig, ResidualNetwork
 from experiments import cli
 from experiments.match import MatchError
-from experiments.training.learner import Learner, LearnerConfig, TrainingError
+from experiments.training.interruption import Interrupted, TrainingError
+from experiments.training.learner import Learner, LearnerConfig
 from experiments.training.replay import Replay
 from experiments.training.run_folder import make_run_folder
 from experiments.training.self_play import play_games
-from experiments.training.trainer import Interrupted
 from reversi_env import Variant
 from tests import oracle
 
@@ -342,7 +342,7 @@ def test_what_ends_one_thread_ends_the_run_without_waiting_for_the_others(tmp_pa
             evaluate.check()
         raise AssertionError("the first thread was waited for")
 
-    monkeypatch.setattr("experiments.training.trainer.play_games", play_badly)
+    monkeypatch.setattr("experiments.training.alphazero.play_games", play_badly)
     assert train(folder=tmp_path) == cli.FAILED
     assert "the second thread is broken" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

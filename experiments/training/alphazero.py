@@ -1,0 +1,117 @@
+"""AlphaZero (Silver et al. 2018): the network learns from games that it plays against itself by tree search.
+
+An iteration plays games with the network as the last one left it, and at the same time, in another thread, fits the
+network to the games before: so both cores of a small machine work, and a result depends on the seed and the number of
+threads, not on which of them was faster.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from agents.networks.residual import ResidualNetwork
+from experiments.training.algorithm import Algorithm, Counters
+from experiments.training.config import TrainConfig
+from experiments.training.interruption import Stop
+from experiments.training.learner import Learner, Losses
+from experiments.training.optimizer import load_optimizer_tensors, optimizer_tensors
+from experiments.training.replay import Replay, Samples
+from experiments.training.self_play import SelfPlay, play_games
+from experiments.training.watched import watched_evaluator
+
+
+@dataclass
+class SelfPlayCounters(Counters):
+    num_games: int = 0
+    num_positions: int = 0
+    num_steps: int = 0  # of the optimizer
+
+
+class AlphaZero(Algorithm):
+    def __init__(self, config: TrainConfig, network: ResidualNetwork) -> None:
+        super().__init__(config, network)
+        self.counters: SelfPlayCounters = SelfPlayCounters()
+        self._replay = Replay(self.variant, config.schedule.replay_window)
+        self._learner = Learner(network, config.learner)
+
+    def iterate(self, stop: Stop) -> dict[str, float]:
+        schedule, counters = self.config.schedule, self.counters
+        evaluator = watched_evaluator(self.network, self.device, stop)
+        num_threads = min(schedule.num_threads or max(1, (os.cpu_count() or 2) - 1), schedule.games_per_iteration)
+        shares = [range(first, schedule.games_per_iteration, num_threads) for first in range(num_threads)]
+        seed = (self.config.seed, counters.iteration)
+        began = time.monotonic()
+        with ThreadPoolExecutor(num_threads + 1) as pool:
+            try:
+                learning = pool.submit(self._learn, stop)
+                playing = [
+                    pool.submit(play_games, self.variant, evaluator, self.config.search, share, seed)
+                    for share in shares
+                ]
+                futures: list[Future[Any]] = [learning, *playing]
+                for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                    future.result()  # raises what ended it, before the others are waited for
+                played = SelfPlay.joined([future.result() for future in playing])
+                losses = learning.result()
+            except BaseException:
+                stop.request()  # so that the other threads end too
+                raise
+        self._replay.add(played.samples)
+        counters.num_games += played.num_games
+        counters.num_positions += len(played.samples)
+        counters.num_steps = self._learner.num_steps
+        numbers = {
+            "self_play/games": counters.num_games,
+            "self_play/positions": counters.num_positions,
+            "self_play/plies_per_game": played.num_plies / played.num_games,
+            "self_play/passes_per_game": played.num_passes / played.num_games,
+            "self_play/visit_entropy": played.visit_entropy,
+            "self_play/black_mean_score": played.black_mean_score,
+            "self_play/simulations_per_s": played.num_simulations / played.wall_s,
+            "replay/positions": len(self._replay),
+            "time/self_play_s": played.wall_s,
+            "time/iteration_s": time.monotonic() - began,
+        }
+        if losses is not None:
+            numbers |= {
+                "train/policy_loss": losses.policy_loss,
+                "train/value_loss": losses.value_loss,
+                "train/gradient_norm": losses.gradient_norm,
+                "train/learning_rate": losses.learning_rate,
+                "train/steps": self._learner.num_steps,
+            }
+        return numbers
+
+    def tensors(self) -> dict[str, Tensor]:
+        replay = {f"replay.{name}": torch.from_numpy(array) for name, array in self._replay.samples.arrays().items()}
+        optimizer = {name: tensor.clone() for name, tensor in optimizer_tensors(self._learner.optimizer).items()}
+        return replay | optimizer  # the replay's arrays are replaced, not changed
+
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        load_optimizer_tensors(self._learner.optimizer, tensors)
+        arrays = {
+            name.removeprefix("replay."): tensor.numpy()
+            for name, tensor in tensors.items()
+            if name.startswith("replay.")
+        }
+        self._replay.add(Samples.from_arrays(arrays, self.variant))
+        self._learner.num_steps = self.counters.num_steps
+        if len(self._replay) and not self.counters.iteration:
+            raise ValueError(f"{len(self._replay)} positions before the first iteration")
+
+    def _learn(self, stop: Stop) -> Losses | None:
+        """Fits the network to the replay as it was before this iteration's games."""
+        if not len(self._replay):
+            return None
+        learner, counters = self.config.learner, self.counters
+        positions_per_iteration = counters.num_positions / counters.iteration
+        num_steps = round(positions_per_iteration * learner.samples_per_position / learner.batch_size)
+        rng = np.random.default_rng(np.random.SeedSequence((self.config.seed, counters.iteration), spawn_key=(1,)))
+        return self._learner.learn(self._replay, max(num_steps, 1), self.progress, rng, stop.check)

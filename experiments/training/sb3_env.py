@@ -1,0 +1,85 @@
+"""Games of a Gymnasium vector environment as stable-baselines3 wants them: as a VecEnv."""
+
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
+
+from reversi_env.encoding import NUM_PLANES
+
+
+class PlanesVecEnv(VecEnv):
+    """Games of `Reversi-v0` side by side, observed as the planes of a network, float32 [N, 3, size, size].
+
+    The games must begin anew in the step that ends them (SAME_STEP). sb3-contrib finds the masks of legal actions, int8
+    [N, size² + 1], by `env_method("action_masks")`.
+    """
+
+    def __init__(self, games: gymnasium.vector.VectorEnv[Any, Any, Any]) -> None:
+        self.games = games
+        space = games.single_observation_space
+        assert isinstance(space, gymnasium.spaces.Dict)
+        self._mask = np.zeros((games.num_envs, *_shape(space["action_mask"])), np.int8)
+        self._actions = np.zeros(games.num_envs, np.int64)
+        planes = gymnasium.spaces.Box(0, 1, (NUM_PLANES, *_shape(space["observation"])[1:]), np.float32)
+        super().__init__(games.num_envs, planes, games.single_action_space)
+
+    def reset(self) -> np.ndarray:
+        """Begins all games anew, seeded where `seed` was called: sb3 and Gymnasium both count up from the first one."""
+        observation, _ = self.games.reset(seed=self._seeds[0])
+        self._reset_seeds()
+        self._mask = observation["action_mask"]
+        return planes_of(observation)
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        observation, rewards, terminated, truncated, info = self.games.step(self._actions)
+        self._mask = observation["action_mask"]
+        done = terminated | truncated
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for game in np.flatnonzero(done):
+            infos[game]["terminal_observation"] = planes_of(info["final_obs"][game])
+            infos[game]["TimeLimit.truncated"] = bool(truncated[game] and not terminated[game])
+        return planes_of(observation), rewards.astype(np.float32), done, infos
+
+    def close(self) -> None:
+        self.games.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Returns an attribute of each game; there are the two that sb3 asks for."""
+        games = self._get_indices(indices)
+        if attr_name == "action_masks":
+            return [partial(self._mask.__getitem__, game) for game in games]
+        if attr_name == "render_mode":
+            return [None for _ in games]
+        raise AttributeError(f"games side by side have no {attr_name} of their own")
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        raise AttributeError(f"games side by side have no {attr_name} of their own")
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        return [method(*method_args, **method_kwargs) for method in self.get_attr(method_name, indices)]
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
+        return [False for _ in self._get_indices(indices)]
+
+
+def _shape(space: gymnasium.Space[Any]) -> tuple[int, ...]:
+    assert space.shape is not None
+    return space.shape
+
+
+def planes_of(observation: dict[str, np.ndarray]) -> np.ndarray:
+    """Returns what a network sees, float32 [..., 3, size, size]; as `reversi_env.encoding.write_planes` writes it."""
+    discs, mask = observation["observation"], observation["action_mask"]
+    legal = mask[..., None, :-1].reshape(*discs.shape[:-3], 1, *discs.shape[-2:])
+    return np.concatenate([discs, legal], axis=-3).astype(np.float32)
