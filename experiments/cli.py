@@ -21,7 +21,7 @@ class Verb(NamedTuple):
 
 
 MAIN_VERBS = {
-    "train": Verb("experiments.train", "train a network by self-play, from a config"),
+    "train": Verb("experiments.train", "train a network, by self-play or against opponents, from a config"),
     "evaluate": Verb("experiments.evaluate", "rate an agent against others"),
     "tournament": Verb("experiments.tournament", "rate agents against each other, everyone against everyone"),
     "play": Verb("experiments.play", "play in the terminal, against an agent or a friend"),
@@ -30,8 +30,12 @@ OTHER_VERBS = {
     "bench env": Verb("experiments.bench.env", "measure the environment"),
     "bench perft": Verb("experiments.bench.perft", "measure the rules"),
     "perft": Verb("experiments.perft", "count the leaves of the game tree"),
+    "records convert": Verb("experiments.records.convert", "write records of games in another format"),
+    "records dataset": Verb("experiments.records.dataset", "write random or recorded games for learners"),
+    "records info": Verb("experiments.records.info", "say what files of records hold, and what is wrong"),
 }
 VERBS = MAIN_VERBS | OTHER_VERBS
+NAME_WIDTH = max(map(len, VERBS)) + 1
 
 USAGE = """\
 usage: reversi VERB [ARGUMENT ...]
@@ -105,7 +109,7 @@ def _complain(first: str, second: str, members: list[str]) -> NoReturn:
 
 
 def _listing(verbs: dict[str, Verb]) -> str:
-    return "\n".join(f"  {name:<12} {verb.summary}" for name, verb in verbs.items())
+    return "\n".join(f"  {name:<{NAME_WIDTH}} {verb.summary}" for name, verb in verbs.items())
 
 
 def _version() -> str:

@@ -6,28 +6,43 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_file(path: Path, content: bytes | str) -> None:
     """Writes a file whole: under a temporary name beside it, synced to disk, then renamed over the old one."""
+    with new_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Gives a file to fill, under a temporary name beside `path`, which becomes `path` when the block ends well.
+
+    Nothing is left behind, and the old file stays as it was, when the block raises.
+    """
     with blaming(path):
-        _write_file(path, content.encode() if isinstance(content, str) else content)
-
-
-def _write_file(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=temporary_prefix(path))
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_UMASK)
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(name)
+        if isinstance(error, OSError) and error.filename in (None, name):  # and not that of a file read in the block
+            with blaming(path):
+                raise
         raise
     _sync_folder(path.parent)
+
+
+def temporary_prefix(path: Path) -> str:
+    """Returns how the names of unfinished files begin that a killed process may have left beside `path`."""
+    return f".{path.name}."
 
 
 @contextlib.contextmanager
@@ -53,7 +68,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def _temporary_folder(path: Path) -> Iterator[Path]:
     """Gives a folder beside `path`, which is taken away when the block raises."""
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=temporary_prefix(path)))
     try:
         yield temporary
     except BaseException:

@@ -1,5 +1,6 @@
 """Games told by their moves alone: checked against the rules and completed with passes, thousands in a kernel call."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +10,10 @@ from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.playouts import NO_MOVE
 from reversi_env.position import Position
-from reversi_env.rules import MUST_MOVE, MUST_PASS, OVER, Rules, legal_mask, play_square, status
+from reversi_env.rules import MUST_MOVE, MUST_PASS, OVER, Rules, final_score, legal_mask, play_square, status
 from reversi_env.vectors import bit, count, is_empty, overlap
+
+NO_SCORE = -128  # of a game that has not ended
 
 
 class Replay(NamedTuple):
@@ -22,6 +25,7 @@ class Replay(NamedTuple):
     black_discs: np.ndarray  # int16 [N], after the last legal move
     white_discs: np.ndarray  # int16 [N]
     is_over: np.ndarray  # bool [N], whether the game has ended there
+    black_scores: np.ndarray  # int8 [N], under the start's scoring and goal, NO_SCORE where it has not
 
 
 @kernel
@@ -62,6 +66,8 @@ def _replay(
         replay.black_discs[game] = count(own if black else other)
         replay.white_discs[game] = count(other if black else own)
         replay.is_over[game] = outcome == OVER
+        score = final_score(own, other, rules)
+        replay.black_scores[game] = NO_SCORE if outcome != OVER else score if black else -score
 
 
 def replay(start: Position, told: np.ndarray) -> Replay:
@@ -79,7 +85,16 @@ def replay(start: Position, told: np.ndarray) -> Replay:
         black_discs=np.empty(num_games, np.int16),
         white_discs=np.empty(num_games, np.int16),
         is_over=np.empty(num_games, np.bool_),
+        black_scores=np.empty(num_games, np.int8),
     )
     told = np.ascontiguousarray(told, np.uint8)
     _replay(start.player, start.opponent, start.is_black_to_move, told, games, start.variant.rules)
     return games
+
+
+def moves_array(games: Sequence[Sequence[int]]) -> np.ndarray:
+    """Returns the moves of N games, uint8 [N, L], NO_MOVE after the last; L is the length of the longest."""
+    length = max(map(len, games), default=0)
+    padding = bytes((NO_MOVE,))
+    joined = b"".join(bytes(moves).ljust(length, padding) for moves in games)
+    return np.frombuffer(bytearray(joined), np.uint8).reshape(len(games), length)  # and not read-only

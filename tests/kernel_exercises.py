@@ -8,7 +8,9 @@ import importlib
 import json
 import pkgutil
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,11 @@ import agents
 from agents.mcts import MCTSAgent, MCTSConfig
 from experiments.bench import measure
 from reversi_env import Batch, Position, ReversiEnv, Variant, jit, perft, random_games
+from reversi_env.datasets import PositionDataset
 from reversi_env.encoding import NUM_PLANES, write_planes
 from reversi_env.opponents import BASELINES
 from reversi_env.replay import replay
+from reversi_env.shards import Plan, open_dataset, write_random_games
 
 VARIANTS = [Variant(8), Variant(10), Variant(6, "free", "fewest", "tournament")]  # one word, two words, other rules
 
@@ -64,6 +68,18 @@ def batches() -> object:
         seen.append(batch.observation.tolist())
         games = random_games(Position(variant), 3, seed=1)
         seen.append(replay(Position(variant), games.moves).moves.tolist())
+    return seen
+
+
+def datasets() -> object:
+    """Writes random games to disk, and reads from there the games and their positions."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        with tempfile.TemporaryDirectory() as folder:
+            write_random_games(Path(folder), Plan(variant, 3), seed=1)
+            games = open_dataset(folder)
+            seen += [array.tolist() for array in games[:].values()]
+            seen += [array.tolist() for array in PositionDataset(games)[:9].values()]
     return seen
 
 
@@ -117,7 +133,7 @@ def benchmarks() -> object:
 
 
 EXERCISES: dict[str, list[Callable[[], object]]] = {
-    "reversi_env": [rules, environments, batches, planes],
+    "reversi_env": [rules, environments, batches, datasets, planes],
     "agents": [players, searches],
     "experiments": [benchmarks],
 }

@@ -19,6 +19,7 @@ from reversi_env.records.record import GameRecord, OnFault, RecordError, complet
 from reversi_env.variant import STARTS, Variant
 
 _SQUARE = re.compile(r"[a-j](?:10|[1-9])", re.ASCII | re.IGNORECASE)
+_RESULT_LENGTH = 40  # of a result with blanks: so much is looked through at the end of a line
 _RESULT = re.compile(r"(?:\s*[:;,]|\s)\s*+(?:([+-]\d{1,3}|0)|(\d{1,3})\s*+[-:]\s*+(\d{1,3})|(\d{1,3}))$", re.ASCII)
 
 
@@ -52,7 +53,7 @@ def write(file: BinaryIO, records: Iterable[GameRecord]) -> None:
 
 
 def _interpret(variant: Variant, line: str) -> GameRecord:
-    result = _RESULT.search(line)
+    result = _RESULT.search(line, max(0, len(line) - _RESULT_LENGTH))
     score, tags = None, {}
     if result:
         line = line[: result.start()]

@@ -17,9 +17,8 @@ import numpy as np
 
 from reversi_env.playouts import NO_MOVE
 from reversi_env.position import IllegalMoveError, Position
-from reversi_env.records.arrays import NO_SCORE, black_scores, moves_array
 from reversi_env.records.record import GameRecord, OnFault, RecordError, WthorFacts, report
-from reversi_env.replay import Replay, replay
+from reversi_env.replay import NO_SCORE, Replay, moves_array, replay
 from reversi_env.variant import Variant
 
 VARIANT = Variant(8, scoring="tournament")
@@ -252,7 +251,7 @@ def write(
                 fitting.append((number, record))
             else:
                 report(RecordError(f"game {number}: WTHOR holds Othello on 8×8, not {record.variant.name}"), on_fault)
-        scores = black_scores(Position(VARIANT), moves_array([record.moves for _, record in fitting])).tolist()
+        scores = replay(Position(VARIANT), moves_array([record.moves for _, record in fitting])).black_scores.tolist()
         for (number, record), score in zip(fitting, scores, strict=True):
             try:
                 sheet.add(record, score)

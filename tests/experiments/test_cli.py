@@ -44,7 +44,8 @@ def test_every_verb_has_a_module_and_a_line_in_the_help(capsys: pytest.CaptureFi
 def test_main_verbs_come_first(capsys: pytest.CaptureFixture[str]) -> None:
     cli.main([])
     text = capsys.readouterr().out
-    assert text.index("train ") < text.index("evaluate ") < text.index("tournament ") < text.index("play ")
+    places = [text.index(f"\n  {verb} ") for verb in ("train", "evaluate", "tournament", "play", "records info")]
+    assert places == sorted(places)
     assert text.index("play ") < text.index("bench env")
 
 
@@ -58,7 +59,7 @@ def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str
 
 WRONG_USAGE = {
     "evalute random": "unknown verb 'evalute'; did you mean evaluate?",
-    "frobnicate": "unknown verb 'frobnicate'; there are: bench, evaluate, perft, play, tournament, train",
+    "frobnicate": "unknown verb 'frobnicate'; there are: bench, evaluate, perft, play, records, tournament, train",
     "bench evn": "unknown verb after bench 'evn'; did you mean env?",
     "--hlep": "unknown option '--hlep'; did you mean --help?",
     "perft 3 --jsn": "unknown option '--jsn'; did you mean --json",

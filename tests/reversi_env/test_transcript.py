@@ -163,3 +163,11 @@ def test_a_file_without_end_takes_bounded_memory_and_linear_time(unit: str) -> N
     began = time.process_time()
     read_with_faults(line)
     assert time.process_time() - began < 20
+
+
+def test_a_line_of_blanks_is_looked_through_once() -> None:
+    text = b"f5" + b" " * 60_000 + b"x\n"
+    began = time.process_time()
+    with pytest.raises(RecordError, match="'x' is not a square"):
+        list(transcript.read(io.BytesIO(text)))
+    assert time.process_time() - began < 2  # looked through from each blank again it would take half a minute
