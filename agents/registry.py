@@ -152,7 +152,7 @@ def _mcts(name: str, options: Options) -> Agent:
     path = options.pop("checkpoint", None)
     if path is None:
         raise UsageError(f"{name} needs a network: {name}:checkpoint=runs/x, or simply runs/x")
-    return load(path, **options)
+    return _shipped(path, options) if path in shipped() else load(path, **options)
 
 
 _MAKERS: dict[str, Callable[[str, Options], Agent]] = {

@@ -24,10 +24,10 @@ from experiments.match import decide
 from experiments.match_settings import AGENTS
 from reversi_env import Game, Position, Variant
 from reversi_env.drawing.text import shows_color, to_ansi
-from reversi_env.naming import UnknownNameError
+from reversi_env.naming import UnknownNameError, one_of
+from reversi_env.options import COLORS
 
 HUMAN = "human"
-COLORS = ("black", "white", "random")
 FALLBACK = "alphabeta:depth=6"
 RUNS = Path("runs")
 COMMANDS = {
@@ -47,14 +47,14 @@ class PlaySettings:
 
     variant: str | None = setting(None, f"{', '.join(Variant.NAMES)}; else the agent's own, else othello")
     moves: str | None = setting(None, "moves that are played already, such as f5d6c3")
-    color: str = setting("black", "your color: black, white or random")
+    color: str | None = setting(None, "your color against an agent: black, white or random (default: black)")
     two: bool = setting(False, "two people, no agent")
     hint: bool = setting(False, "give a hint before every move of yours")
     seed: int | None = setting(None, "of the agent's random choices, else a new one each time")
 
     def __post_init__(self) -> None:
-        if self.color not in COLORS:
-            raise UnknownNameError("color", self.color, COLORS)
+        if self.color is not None:
+            one_of("color", self.color, COLORS)
         if self.seed is not None and self.seed < 0:
             raise ValueError(f"the seed is 0 or more, got {self.seed}")
 
@@ -82,6 +82,8 @@ def _game(moves: str, variant: Variant) -> Game:
 def _players(words: list[str], settings: PlaySettings) -> tuple[Agent | None, Agent | None]:
     """Returns the players of black and white; None is a human."""
     match words:
+        case [_, _] | [] if settings.color is not None and (words or settings.two):
+            raise UsageError("the order of two players says who is black; color is for a game against one agent")
         case [black, white] if HUMAN in words and not settings.two:
             return _player(black), _player(white)
         case [_, _]:
@@ -95,7 +97,7 @@ def _players(words: list[str], settings: PlaySettings) -> tuple[Agent | None, Ag
         case _:
             raise UsageError(f"an agent, or the players of black and white, or --two; found {' '.join(words)}")
     color = random.choice(COLORS[:2]) if settings.color == "random" else settings.color
-    return (None, agent) if color == "black" else (agent, None)
+    return (agent, None) if color == "white" else (None, agent)
 
 
 def _player(word: str) -> Agent | None:

@@ -14,7 +14,7 @@ import agents
 from agents import registry
 from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
 from agents.mcts import MCTSConfig
-from reversi_env import IllegalMoveError, Position
+from reversi_env import IllegalMoveError, Position, Variant
 from reversi_env.naming import UnknownNameError
 
 BOTS = """
@@ -183,6 +183,10 @@ def test_a_file_that_cannot_be_loaded_is_named_with_the_line(tmp_path: Path, cod
     (tmp_path / "faulty.py").write_text(code)
     with pytest.raises(ValueError, match=sentence):
         agents.make(f"{tmp_path / 'faulty.py'}:Bot")
+
+
+def test_a_network_that_comes_along_is_a_checkpoint_too() -> None:
+    assert agents.make("mcts:checkpoint=zero-6x6,num_simulations=3").variant == Variant(6)
 
 
 def test_checkpoints_are_loaded_with_their_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -75,6 +75,12 @@ def test_names_of_players_say_who_is_black(played: Play) -> None:
     assert "human (black) against human (white)" in played("human human")
 
 
+@pytest.mark.parametrize("players", [["human", "greedy"], ["--two"]])
+def test_a_color_beside_two_named_players_is_refused(players: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["play", *players, "--color", "white"]) == 2
+    assert "the order of two players says who is black" in capsys.readouterr().err
+
+
 def test_agent_answers_and_the_dots_are_on_legal_moves(played: Play, first: None) -> None:
     output = played("first --variant othello-6x6", "c2")
     assert "first plays b2." in output
