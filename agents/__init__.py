@@ -1,7 +1,7 @@
 """Players: baselines, alpha-beta, search with a network. `agents.make("alphabeta:depth=5")` makes one from text."""
 
 from agents.agent import Agent, Decision
-from agents.env import make_env, make_vec
+from agents.env import make_env, make_vec, opponent_of
 from agents.registry import load, make
 
-__all__ = ["Agent", "Decision", "load", "make", "make_env", "make_vec"]
+__all__ = ["Agent", "Decision", "load", "make", "make_env", "make_vec", "opponent_of"]

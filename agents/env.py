@@ -6,16 +6,16 @@ from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from agents.agent import Agent
 from agents.registry import make
 from reversi_env import Variant
-from reversi_env.opponent_pool import PositionOpponent, positions_of
+from reversi_env.opponent_pool import BatchOpponent, PositionOpponent, checked_move, positions_of
 from reversi_env.opponents import BASELINES
 from reversi_env.random_bits import generators
-from reversi_env.vector_env import ReversiVectorEnv
 
-Opponent: TypeAlias = str | Agent | PositionOpponent
+Opponent: TypeAlias = str | Agent | PositionOpponent | BatchOpponent
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,12 @@ class AgentOpponent:
         self, variant: Variant, boards: np.ndarray, is_black: np.ndarray, rng_state: np.ndarray, moves: np.ndarray
     ) -> None:
         """Writes a move for each game, as any `reversi_env.opponent_pool.BatchOpponent` does."""
-        decisions = self.agent.select_batch(positions_of(variant, boards, is_black), generators(rng_state))
-        moves[:] = [decision.move for decision in decisions]
+        positions = positions_of(variant, boards, is_black)
+        decisions = self.agent.select_batch(positions, generators(rng_state))
+        moves[:] = [
+            checked_move(decision.move, position, self.name)
+            for decision, position in zip(decisions, positions, strict=True)
+        ]
 
 
 def make_env(opponent: Opponent | Sequence[Opponent] | None = "random", **settings: Any) -> gymnasium.Env[Any, Any]:
@@ -48,14 +52,13 @@ def make_env(opponent: Opponent | Sequence[Opponent] | None = "random", **settin
 
 def make_vec(
     opponent: Opponent | Sequence[Opponent] | None = "random", num_envs: int = 1, **settings: Any
-) -> ReversiVectorEnv:
+) -> VectorEnv[Any, Any, Any]:
     """Returns `num_envs` games of `Reversi-v0` at once, against agents as `make_env` takes them.
 
-    An agent answers all its games in one call, so a network reads them in batches.
+    An agent answers all its games in one call, so a network reads them in batches. A league grows by
+    `envs.set_opponent([*envs.batch.opponents, opponent_of("runs/x")])`.
     """
-    envs = gymnasium.make_vec("reversi_env:Reversi-v0", num_envs=num_envs, **_with_opponents(opponent, settings))
-    assert isinstance(envs, ReversiVectorEnv)
-    return envs
+    return gymnasium.make_vec("reversi_env:Reversi-v0", num_envs=num_envs, **_with_opponents(opponent, settings))
 
 
 def opponent_of(agent: Opponent) -> Any:

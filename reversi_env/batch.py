@@ -10,6 +10,7 @@ The vector environment (`vector_env`) is this in Gymnasium's dress. A game of a 
 same seed and actions, ply by ply.
 """
 
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,19 +18,29 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import seeding
 
-from reversi_env.bitboard import bit_of, load, store
-from reversi_env.encoding import NUM_OBSERVATION_PLANES, write_mask, write_squares
+from reversi_env.bitboard import load, store
+from reversi_env.encoding import NUM_OBSERVATION_PLANES, write_discs, write_mask
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.naming import one_of
-from reversi_env.opponent_pool import BatchOpponent, Pool, blame, exchanged, is_pool, opponents_of, positions_of
+from reversi_env.opponent_pool import BatchOpponent, Pool, ask, blame, exchanged, is_pool, opponents_of, positions_of
 from reversi_env.opponents import Baseline, draw_favorite, square_weights
 from reversi_env.options import COLORS, ILLEGAL_ACTIONS, REWARDS, checked_color, checked_position
 from reversi_env.position import LEGAL, OPPONENT, PLAYER, Position
 from reversi_env.random_bits import draw_below, first_state, next_state
-from reversi_env.rules import MUST_MOVE, MUST_PASS, OVER, Rules, final_score, legal_mask, play_square, status
+from reversi_env.rules import (
+    MUST_MOVE,
+    MUST_PASS,
+    OVER,
+    Rules,
+    final_score,
+    is_legal,
+    legal_mask,
+    play_square,
+    status,
+)
 from reversi_env.variant import Variant
-from reversi_env.vectors import bit, count, is_empty, no_square, overlap
+from reversi_env.vectors import count, is_empty, no_square
 
 # What stands instead of a move where none is to be played.
 BEGIN, HOLD, FORFEIT = -1, -2, -3
@@ -49,7 +60,8 @@ class Games(NamedTuple):
     turn: np.ndarray  # uint8 [N], whose turn it is, as above
     has_acted: np.ndarray  # bool [N], whether the caller has played an action in the game
     is_learner_black: np.ndarray  # bool [N]
-    opponent: np.ndarray  # int64 [N], which of the pool plays the game
+    opponent_index: np.ndarray  # int64 [N], which of the pool plays the game
+    opponent_row: np.ndarray  # int64 [N], the same in `_Terms.kinds`, where former pools stand too
     rng_state: np.ndarray  # uint64 [N], SplitMix64
     last_move: np.ndarray  # int64 [N], HOLD before the first
     observation: np.ndarray  # int8 [N, 2, size, size]
@@ -58,7 +70,7 @@ class Games(NamedTuple):
     is_over: np.ndarray  # bool [N], whether the step ended a game; the following arrays speak of that game
     final_observation: np.ndarray  # int8 [N, 2, size, size]
     final_is_black: np.ndarray  # bool [N], whether `final_observation` is black's
-    final_opponent: np.ndarray  # int64 [N]
+    final_opponent_index: np.ndarray  # int64 [N]
     final_discs: np.ndarray  # int64 [N, 2], black's and white's
     final_score: np.ndarray  # int64 [N], in discs, of the side that the reward is for
     final_black_score: np.ndarray  # int64 [N]
@@ -72,6 +84,7 @@ class _Terms(NamedTuple):
     start: np.ndarray  # uint64 [3, W], as in `Games`
     is_black_first: bool
     kinds: np.ndarray  # int64 [P], the opponents' kinds in `opponents`, or _OUTSIDE; empty: the caller moves both sides
+    first_row: int  # of the pool that new games draw from, the last rows of `kinds`
     color: int  # the learner's, an index of COLORS
     by_score: bool  # the reward
     begins_anew: bool  # whether a game that ends is followed by another at once
@@ -85,21 +98,16 @@ def _screen(games: Games, actions: np.ndarray, moves: np.ndarray, turn: int, rul
     Returns the first game whose action is illegal, or −1.
     """
     first_illegal = -1
-    pass_move = rules.size * rules.size
     for game in range(actions.shape[0]):
         action = actions[game]
         if games.turn[game] != turn:
             moves[game] = HOLD
             continue
-        legal = load(games.boards, 3 * game + LEGAL, rules.squares)
-        if action == pass_move:
-            is_legal = is_empty(legal)
-        elif 0 <= action < pass_move:
-            is_legal = not is_empty(overlap(legal, bit(bit_of(action, rules.size, legal), legal)))
-        else:
-            is_legal = False
-        moves[game] = action if is_legal else FORFEIT
-        if not is_legal and first_illegal < 0:
+        if is_legal(load(games.boards, 3 * game + LEGAL, rules.squares), action, rules):
+            moves[game] = action
+            continue
+        moves[game] = FORFEIT
+        if first_illegal < 0:
             first_illegal = game
     return first_illegal
 
@@ -107,8 +115,10 @@ def _screen(games: Games, actions: np.ndarray, moves: np.ndarray, turn: int, rul
 @kernel
 def _begin(games: Games, game: int, terms: _Terms) -> None:
     """Draws the opponent and the color of a new game, where there is something to draw."""
-    num_opponents = terms.kinds.shape[0]
-    games.opponent[game] = draw_below(games.rng_state, game, num_opponents) if num_opponents > 1 else 0
+    num_opponents = terms.kinds.shape[0] - terms.first_row
+    index = draw_below(games.rng_state, game, num_opponents) if num_opponents > 1 else 0
+    games.opponent_index[game] = index
+    games.opponent_row[game] = terms.first_row + index
     if terms.color == _DRAWN:
         games.is_learner_black[game] = draw_below(games.rng_state, game, 2) == _BLACK
     else:
@@ -143,23 +153,15 @@ def _finish(
     games.is_over[game] = True
     games.final_discs[game, 0] = count(player if is_black else opponent)
     games.final_discs[game, 1] = count(opponent if is_black else player)
-    games.final_opponent[game] = games.opponent[game]
+    games.final_opponent_index[game] = games.opponent_index[game]
     if not for_mover and has_opponent:
         player, opponent = opponent, player
         is_black = not is_black
     games.final_is_black[game] = is_black
     # Both are written: a copy from array to array would cost seconds of compiling, for its error messages.
-    _observe(player, opponent, game, games.final_observation)
-    _observe(player, opponent, game, games.observation)
-    write_mask(no_square(player), False, rules.size, games.action_mask, game * (rules.size * rules.size + 1))
-
-
-@kernel
-def _observe(player: Bitboard, opponent: Bitboard, game: int, observation: np.ndarray) -> None:
-    size = observation.shape[2]
-    first = game * NUM_OBSERVATION_PLANES * size * size
-    write_squares(player, size, observation, first)
-    write_squares(opponent, size, observation, first + size * size)
+    write_discs(player, opponent, rules.size, games.final_observation, game)
+    write_discs(player, opponent, rules.size, games.observation, game)
+    write_mask(no_square(player), False, rules.size, games.action_mask, game)
 
 
 @kernel
@@ -167,7 +169,7 @@ def _advance(games: Games, moves: np.ndarray, terms: _Terms, rules: Rules) -> in
     """Plays `moves`, int64 [N], and on until each game awaits its caller, an outside opponent's move, or nothing.
 
     A move is that of the side to move, and legal, or BEGIN, HOLD or FORFEIT. Returns how many games await an opponent
-    from outside; or −1 − n where game n ended before its caller could act.
+    from outside; or −1 − n where game n ended before its caller could act, and then the games after it have not moved.
     """
     num_waiting = 0
     has_opponent = terms.kinds.shape[0] > 0
@@ -209,7 +211,7 @@ def _advance(games: Games, moves: np.ndarray, terms: _Terms, rules: Rules) -> in
             if not has_opponent or is_black == games.is_learner_black[game]:
                 games.turn[game] = CALLERS
                 break
-            kind = terms.kinds[games.opponent[game]]
+            kind = terms.kinds[games.opponent_row[game]]
             if outcome == MUST_PASS:
                 move = pass_move
             elif kind == _OUTSIDE:
@@ -225,8 +227,8 @@ def _advance(games: Games, moves: np.ndarray, terms: _Terms, rules: Rules) -> in
         store(games.boards, 3 * game + LEGAL, legal)
         games.is_black[game] = is_black
         if games.turn[game] == CALLERS:
-            _observe(player, opponent, game, games.observation)
-            write_mask(legal, outcome == MUST_PASS, rules.size, games.action_mask, game * (pass_move + 1))
+            write_discs(player, opponent, rules.size, games.observation, game)
+            write_mask(legal, outcome == MUST_PASS, rules.size, games.action_mask, game)
     return num_waiting
 
 
@@ -236,7 +238,7 @@ class Batch:
     variant, opponent, color, reward and illegal_action are those of `ReversiEnv`; but opponent is None unless given,
     and an illegal action raises.
     begins_anew: whether a game that ends is followed by a new one within the same step. If not, it rests until
-        `reset(games=…)`, and actions for it are ignored.
+        `reset(reset_mask=…)`, and actions for it are ignored.
 
     The arrays that follow belong to the batch and change in place with each call; copy what must stay.
 
@@ -257,19 +259,19 @@ class Batch:
         illegal_action: str = "raise",
         begins_anew: bool = True,
     ) -> None:
-        if num_games < 1:
-            raise ValueError(f"a batch has 1 game or more, got {num_games}")
+        num_games = _checked_number(num_games)
         self.variant = Variant.of(variant)
-        self._opponents = opponents_of(opponent)
+        self._pool = opponents_of(opponent)
+        self._opponents = self._pool  # behind those of former pools whose games go on
         self.has_pool = is_pool(opponent)
-        self._color = checked_color(color, bool(self._opponents))
+        self._color = checked_color(color, bool(self._pool))
         self._by_score = one_of("reward", reward, REWARDS) == "score"
         self._raises = one_of("illegal_action", illegal_action, ILLEGAL_ACTIONS) == "raise"
         self._begins_anew = begins_anew
         self._terms = self._terms_of(Position(self.variant), self._color)
         self.games = _new_games(num_games, self.variant)
         self._moves = np.full(num_games, HOLD)
-        self._is_seeded = False
+        self._is_seeded = np.zeros(num_games, np.bool_)
         self._is_ready = False
 
     @property
@@ -286,7 +288,7 @@ class Batch:
 
     @property
     def is_black(self) -> np.ndarray:
-        return self.games.is_learner_black if self._opponents else self.games.is_black
+        return self.games.is_learner_black if self._pool else self.games.is_black
 
     @property
     def reward(self) -> np.ndarray:
@@ -298,44 +300,43 @@ class Batch:
 
     @property
     def opponents(self) -> tuple[BatchOpponent, ...]:
-        """Those of whom each game draws one; none where the caller moves both sides."""
-        return self._opponents
+        """Those of whom each new game draws one; none where the caller moves both sides."""
+        return self._pool
 
     def set_opponent(self, opponent: Pool) -> None:
         """Changes whom games play against from their next beginning on; games under way go on against whom they had.
 
-        So a pool may grow at its end, as in a league. Raises ValueError where a game would lose its opponent, and where
+        So a league grows: `set_opponent([*batch.opponents, newcomer])`. Raises ValueError where
         `ReversiEnv.set_opponent` does.
         """
-        opponents = exchanged(self._opponents, opponent, self.has_pool)
-        is_played = (self.games.turn == CALLERS) | (self.games.turn == OUTSIDERS)
-        kept = self.games.opponent[is_played].max(initial=-1) + 1
-        if opponents[:kept] != self._opponents[:kept]:
-            raise ValueError(f"the first {kept} of the pool are playing, so the new pool begins with them")
-        self._opponents = opponents
+        pool = exchanged(self._pool, opponent, self.has_pool)
+        games = self.games
+        playing, rows = np.unique(games.opponent_row, return_inverse=True)
+        self._pool = pool
+        self._opponents = (*(self._opponents[row] for row in playing.tolist() if self._opponents), *pool)
+        games.opponent_row[:] = rows
         self._terms = self._terms_of(Position(self.variant), self._color)
 
     def reset(
         self,
         seed: int | Sequence[int | None] | None = None,
-        games: np.ndarray | None = None,
+        reset_mask: np.ndarray | None = None,
         position: Position | str | None = None,
         color: str | None = None,
     ) -> None:
-        """Begins all games, or those that `games`, bool [N], marks.
+        """Begins all games, or those that `reset_mask`, bool [N], marks.
 
         Game n draws from `seed + n`, or from the n-th of several seeds, or goes on drawing where that is None.
         `position` and `color` hold for this call. Raises ValueError for what no game can begin with.
         """
         start = checked_position(self.variant, position)
-        color = self._color if color is None else checked_color(color, bool(self._opponents))
-        if games is None:
-            self._moves.fill(BEGIN)
-        else:
-            self._moves[:] = np.where(games, BEGIN, HOLD)
-        self._seed(seed, self._moves == BEGIN)
-        self.games.reward[self._moves == BEGIN] = 0
-        self.games.is_over[self._moves == BEGIN] = False
+        color = self._color if color is None else checked_color(color, bool(self._pool))
+        begun_mask = np.ones(self.num_games, np.bool_) if reset_mask is None else self._checked_mask(reset_mask)
+        self._seed(seed, begun_mask)
+        self.games.reward[begun_mask] = 0
+        self.games.is_over[begun_mask] = False
+        self.games.is_forfeited[begun_mask] = False
+        self._moves[:] = np.where(begun_mask, BEGIN, HOLD)
         terms = self._terms if position is None and color == self._color else self._terms_of(start, color)
         self._run(terms)
 
@@ -346,16 +347,16 @@ class Batch:
         they are.
         """
         self._require_ready()
-        actions = np.asarray(actions)
-        if actions.shape != self._moves.shape or not np.issubdtype(actions.dtype, np.integer):
+        given = np.asarray(actions)
+        if given.shape != self._moves.shape or given.dtype.kind not in "iu":
             raise ValueError(
-                f"actions are one integer a game, [{self.num_games}], not {actions.dtype} {list(actions.shape)}"
+                f"actions are one integer a game, [{self.num_games}], not {given.dtype} {list(given.shape)}"
             )
-        actions = np.ascontiguousarray(actions, np.int64)
+        actions = given.astype(np.int64)  # in memory of its own: a kernel is compiled anew for an array to read alone
         games = self.games
         illegal = _screen(games, actions, self._moves, CALLERS, self.variant.rules)
         if illegal >= 0 and self._raises:
-            raise blame(f"game {illegal}", self.position(illegal), int(actions[illegal]))
+            raise blame(f"game {illegal}", self._position(illegal), int(given[illegal]))
         games.reward.fill(0)
         games.is_over.fill(False)
         np.equal(self._moves, FORFEIT, out=games.is_forfeited)
@@ -363,8 +364,10 @@ class Batch:
         self._run(self._terms)
 
     def position(self, game: int) -> Position:
-        """Returns the position of a game now."""
+        """Returns the position of a game now; raises ValueError where there is no such game."""
         self._require_ready()
+        if not 0 <= game < self.num_games:
+            raise ValueError(f"there is no game {game}; games are 0 to {self.num_games - 1}")
         return self._position(game)
 
     def _position(self, game: int) -> Position:
@@ -376,50 +379,60 @@ class Batch:
         return self.games.boards.reshape(self.num_games, 3, -1)
 
     def _run(self, terms: _Terms) -> None:
-        """Plays `_moves` and lets opponents from outside answer, until every game awaits its caller or rests."""
-        games, rules = self.games, self.variant.rules
-        self._is_ready = False  # and stays so where an opponent raises
-        while (waiting := _advance(games, self._moves, terms, rules)) > 0:
-            replies = self._replies()
-            illegal = _screen(games, replies, self._moves, OUTSIDERS, rules)
-            if illegal >= 0:
-                opponent = self._opponents[games.opponent[illegal]]
-                raise blame(f"opponent {opponent.name}", self._position(illegal), int(replies[illegal]))
-        if waiting < 0:
-            raise ValueError(
-                f"the opponent's first move ends game {-1 - waiting}, which leaves the learner none: "
-                f"{self.variant.name}"
-            )
+        """Plays `_moves` and lets opponents from outside answer, until every game awaits its caller or rests.
+
+        Where that is broken off the games that were to move have none any more, and must begin anew.
+        """
+        games = self.games
+        moving_mask = self._moves != HOLD
+        self._is_ready = False
+        try:
+            while (waiting := _advance(games, self._moves, terms, self.variant.rules)) > 0:
+                self._reply()
+            if waiting < 0:
+                raise ValueError(
+                    f"the opponent's first move ends game {-1 - waiting}, which leaves the learner none: "
+                    f"{self.variant.name}"
+                )
+        except BaseException:
+            games.turn[moving_mask] = NOT_BEGUN
+            raise
         self._is_ready = bool(games.turn.min() >= CALLERS)
 
-    def _replies(self) -> np.ndarray:
-        """Returns the moves of opponents from outside, int64 [N], where they are to move."""
+    def _reply(self) -> None:
+        """Fills `_moves` with the moves of opponents from outside, where they are to move."""
         games = self.games
         replies = np.full(self.num_games, HOLD)
         waiting = np.flatnonzero(games.turn == OUTSIDERS)
-        for index in np.unique(games.opponent[waiting]).tolist():
-            rows = waiting[games.opponent[waiting] == index]
-            rng_state, moves = games.rng_state[rows], replies[rows]
-            opponent = self._opponents[index]
-            # Everything is a copy, so that an opponent cannot change a game.
-            opponent.choose(self.variant, self._boards()[rows], games.is_black[rows], rng_state, moves)
-            games.rng_state[rows], replies[rows] = rng_state, moves
-        return replies
+        for row in np.unique(games.opponent_row[waiting]).tolist():
+            asked = waiting[games.opponent_row[waiting] == row]
+            boards, is_black, rng_state = self._boards()[asked], games.is_black[asked], games.rng_state[asked]
+            games.rng_state[asked], replies[asked] = ask(
+                self._opponents[row], self.variant, boards, is_black, rng_state
+            )
+        illegal = _screen(games, replies, self._moves, OUTSIDERS, self.variant.rules)
+        if illegal >= 0:
+            opponent = self._opponents[games.opponent_row[illegal]]
+            raise blame(f"opponent {opponent.name}", self._position(illegal), int(replies[illegal]))
 
-    def _seed(self, seed: int | Sequence[int | None] | None, begun: np.ndarray) -> None:
-        if seed is None and self._is_seeded:
-            return
-        if seed is None or isinstance(seed, int | np.integer):
-            first = None if seed is None else int(seed)
-            seeds = [None if first is None else first + game for game in range(self.num_games)]
-        else:
-            seeds = list(seed)
-        if len(seeds) != self.num_games:
-            raise ValueError(f"seeds are one a game, {self.num_games}, got {len(seeds)}")
-        for game in np.flatnonzero(begun).tolist():
-            if seeds[game] is not None or not self._is_seeded:
-                self.games.rng_state[game] = first_state(seeding.np_random(seeds[game])[0])
-        self._is_seeded = True
+    def _seed(self, seed: int | Sequence[int | None] | None, begun_mask: np.ndarray) -> None:
+        """Draws the states of the games that begin with a seed, or for the first time; nothing changes on an error."""
+        games = np.flatnonzero(begun_mask & ~self._is_seeded) if seed is None else np.flatnonzero(begun_mask)
+        seeds = _seeds_of(seed, self.num_games)
+        drawn = {
+            game: first_state(seeding.np_random(seeds[game])[0])
+            for game in games.tolist()
+            if seeds[game] is not None or not self._is_seeded[game]
+        }
+        for game, state in drawn.items():
+            self.games.rng_state[game] = state
+        self._is_seeded |= begun_mask
+
+    def _checked_mask(self, reset_mask: object) -> np.ndarray:
+        is_array = isinstance(reset_mask, np.ndarray)
+        if not is_array or reset_mask.shape != (self.num_games,) or reset_mask.dtype != np.bool_:  # type: ignore[attr-defined]
+            raise ValueError(f"reset_mask is a bool array [{self.num_games}], not {reset_mask!r}")
+        return reset_mask  # type: ignore[return-value]
 
     def _terms_of(self, start: Position, color: str) -> _Terms:
         kinds = [opponent.kind if isinstance(opponent, Baseline) else _OUTSIDE for opponent in self._opponents]
@@ -427,15 +440,43 @@ class Batch:
             start=np.array([start.player, start.opponent, start.legal], np.uint64),
             is_black_first=start.is_black_to_move,
             kinds=np.array(kinds, np.int64),
+            first_row=len(self._opponents) - len(self._pool),
             color=COLORS.index(color),
             by_score=self._by_score,
             begins_anew=self._begins_anew,
-            weights=square_weights(self.variant.size),
+            weights=square_weights(self.variant.size).copy(),  # to be written to, as after unpickling
         )
 
     def _require_ready(self) -> None:
         if not self._is_ready:
-            raise ResetNeeded("no game has begun, or a step was broken off: call reset() first")
+            raise ResetNeeded("games have not begun, or were broken off by an error: call reset() before step()")
+
+
+def _checked_number(num_games: int) -> int:
+    try:
+        number = operator.index(num_games)
+    except TypeError:
+        raise TypeError(f"the number of games is a whole number, not {num_games!r}") from None
+    if number < 1:
+        raise ValueError(f"a batch has 1 game or more, got {number}")
+    return number
+
+
+def _seeds_of(seed: int | Sequence[int | None] | None, num_games: int) -> list[int | None]:
+    """Returns a seed for each game; raises ValueError for a wrong number of them, TypeError for what is no seed."""
+    try:
+        if seed is None:
+            return [None] * num_games
+        if isinstance(seed, int | np.integer):
+            seed = range(operator.index(seed), operator.index(seed) + num_games)
+        seeds = [None if one is None else operator.index(one) for one in seed]
+    except TypeError:
+        raise TypeError(f"a seed is a whole number, or one for each game, not {seed!r}") from None
+    if len(seeds) != num_games:
+        raise ValueError(f"seeds are one a game, {num_games}, got {len(seeds)}")
+    if (least := min((one for one in seeds if one is not None), default=0)) < 0:
+        raise ValueError(f"a seed is 0 or more, got {least}")
+    return seeds
 
 
 def _new_games(num_games: int, variant: Variant) -> Games:
@@ -447,7 +488,8 @@ def _new_games(num_games: int, variant: Variant) -> Games:
         turn=np.full(num_games, NOT_BEGUN, np.uint8),
         has_acted=np.zeros(num_games, np.bool_),
         is_learner_black=np.zeros(num_games, np.bool_),
-        opponent=np.zeros(num_games, np.int64),
+        opponent_index=np.zeros(num_games, np.int64),
+        opponent_row=np.zeros(num_games, np.int64),
         rng_state=np.zeros(num_games, np.uint64),
         last_move=np.full(num_games, HOLD),
         observation=np.zeros(planes, np.int8),
@@ -456,7 +498,7 @@ def _new_games(num_games: int, variant: Variant) -> Games:
         is_over=np.zeros(num_games, np.bool_),
         final_observation=np.zeros(planes, np.int8),
         final_is_black=np.zeros(num_games, np.bool_),
-        final_opponent=np.zeros(num_games, np.int64),
+        final_opponent_index=np.zeros(num_games, np.int64),
         final_discs=np.zeros((num_games, 2), np.int64),
         final_score=np.zeros(num_games, np.int64),
         final_black_score=np.zeros(num_games, np.int64),

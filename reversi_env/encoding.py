@@ -58,10 +58,19 @@ def _without_gaps(word: np.uint64, size: int, stride: int) -> np.uint64:
 
 
 @kernel
-def write_mask(legal: Bitboard, must_pass: bool, size: int, array: np.ndarray, first: int) -> None:
-    """Writes an action mask to the size² + 1 elements of `array` that begin with element `first`."""
-    write_squares(legal, size, array, first)
-    spread_1(np.uint64(must_pass), array, first + size * size)
+def write_mask(legal: Bitboard, must_pass: bool, size: int, masks: np.ndarray, row: int) -> None:
+    """Writes an action mask to row `row` of `masks`, [N, size² + 1], or one alone to row 0."""
+    first = row * (size * size + 1)
+    write_squares(legal, size, masks, first)
+    spread_1(np.uint64(must_pass), masks, first + size * size)
+
+
+@kernel
+def write_discs(player: Bitboard, opponent: Bitboard, size: int, observations: np.ndarray, row: int) -> None:
+    """Writes the mover's discs and the other side's to row `row` of `observations`, [N, 2, size, size], or to row 0."""
+    first = row * NUM_OBSERVATION_PLANES * size * size
+    write_squares(player, size, observations, first)
+    write_squares(opponent, size, observations, first + size * size)
 
 
 @kernel
@@ -73,8 +82,7 @@ def write_observation(
     The planes are the mover's discs and the other side's; `legal` holds the mover's legal squares.
     """
     size = observation.shape[1]
-    write_squares(player, size, observation, 0)
-    write_squares(opponent, size, observation, size * size)
+    write_discs(player, opponent, size, observation, 0)
     write_mask(legal, must_pass, size, mask, 0)
 
 
@@ -96,4 +104,4 @@ def write_planes(player: np.ndarray, opponent: np.ndarray, planes: np.ndarray, m
         write_squares(other, size, planes, first + num_squares)
         write_squares(legal, size, planes, first + 2 * num_squares)
         must_pass = status(own, other, legal, rules) == MUST_PASS
-        write_mask(legal, must_pass, size, mask, row * (num_squares + 1))
+        write_mask(legal, must_pass, size, mask, row)

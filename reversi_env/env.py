@@ -19,7 +19,7 @@ import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from reversi_env.bitboard import bit_of, load, store
+from reversi_env.bitboard import load, store
 from reversi_env.drawing.diagram import Diagram
 from reversi_env.drawing.rgb import check_pixels, to_rgb
 from reversi_env.drawing.text import shows_color, to_ansi
@@ -27,7 +27,7 @@ from reversi_env.encoding import NUM_OBSERVATION_PLANES, write_observation
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.naming import one_of
-from reversi_env.opponent_pool import BatchOpponent, Pool, blame, exchanged, is_pool, opponents_of
+from reversi_env.opponent_pool import BatchOpponent, Pool, ask, blame, exchanged, is_pool, opponents_of
 from reversi_env.options import (
     COLORS,
     ILLEGAL_ACTIONS,
@@ -38,9 +38,8 @@ from reversi_env.options import (
 )
 from reversi_env.position import LEGAL, OPPONENT, PLAYER, Position
 from reversi_env.random_bits import draw_below, first_state
-from reversi_env.rules import MUST_PASS, OVER, legal_mask, play_square, rules_for_moves, status
+from reversi_env.rules import MUST_PASS, OVER, is_legal, legal_mask, play_square, rules_for_moves, status
 from reversi_env.variant import Variant
-from reversi_env.vectors import bit, is_empty, overlap
 
 Observation: TypeAlias = dict[str, np.ndarray]
 
@@ -64,10 +63,7 @@ def _play(
     """
     rules = rules_for_moves(field, size, False, like)
     legal = load(boards, LEGAL, like)
-    if action == size * size:
-        if not is_empty(legal):
-            return _ILLEGAL
-    elif is_empty(overlap(legal, bit(bit_of(action, size, like), like))):
+    if not is_legal(legal, action, rules):
         return _ILLEGAL
     player, opponent = play_square(load(boards, PLAYER, like), load(boards, OPPONENT, like), action, rules)
     legal = legal_mask(player, opponent, rules)
@@ -166,7 +162,9 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         self._color = checked_color(color, bool(self._opponents))
         self._reward = one_of("reward", reward, REWARDS)
         self._illegal_action = one_of("illegal_action", illegal_action, ILLEGAL_ACTIONS)
-        self.render_mode = render_mode and one_of("render mode", render_mode, self.metadata["render_modes"])
+        self.render_mode = (
+            None if render_mode is None else one_of("render mode", render_mode, self.metadata["render_modes"])
+        )
         check_pixels(self.variant.size, render_pixels)
         self.render_pixels = render_pixels
 
@@ -183,10 +181,10 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         self._last_move: int | None = None
         self._opponent_index = 0  # in the pool, drawn at each reset
         self._opponent: BatchOpponent | None = None
-        self._rng_state = np.zeros(1, np.uint64)  # what the color and compiled opponents are drawn from
-        self._reply_move = np.zeros(1, np.int64)
+        self._rng_state = np.zeros(1, np.uint64)  # what everything random is drawn from
         self._is_seeded = False
         self._has_begun = False
+        self._has_ended = False
         self._awaits_action = False
 
     def reset(
@@ -199,7 +197,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
             one_of("option of reset", option, RESET_OPTIONS)
         position = checked_position(self.variant, options.get("position"))
         has_opponent = bool(self._opponents)
-        color = checked_color(options["color"], has_opponent) if "color" in options else self._color
+        color = self._color if options.get("color") is None else checked_color(options["color"], has_opponent)
 
         if seed is not None or not self._is_seeded:
             self._rng_state[0] = first_state(self.np_random)
@@ -219,6 +217,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         )
         self._last_move = None
         self._has_begun = True
+        self._has_ended = False
         self._awaits_action = False
         self._show()
         if has_opponent and not self._is_learner_to_move and self._reply() == OVER:
@@ -229,12 +228,13 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
     def step(self, action: SupportsIndex) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
         """Plays the action, and the opponent's reply where there is an opponent."""
         if not self._awaits_action:
-            raise ResetNeeded("the game has ended: call reset() before step()" if self._has_begun else _NOT_BEGUN)
+            why = "has ended" if self._has_ended else "was broken off by an error"
+            raise ResetNeeded(f"the game {why}: call reset() before step()" if self._has_begun else _NOT_BEGUN)
         move = _index(action, self.variant)
+        self._awaits_action = False  # and stays so where drawing or the opponent raises
         outcome = self._advance(move)
         if outcome == _ILLEGAL:
             return self._forfeit(move)
-        self._awaits_action = False  # and stays so where the opponent raises
         if outcome != OVER and self._opponents:
             outcome = self._reply()
         if outcome == OVER:
@@ -249,6 +249,11 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         self._require_reset()
         player, opponent = tuple(self._boards[PLAYER]), tuple(self._boards[OPPONENT])
         return Position.from_bitboards(self.variant, player, opponent, self._is_black_to_move)
+
+    @property
+    def opponents(self) -> tuple[BatchOpponent, ...]:
+        """Those of whom each game draws one; none where the caller moves both sides."""
+        return self._opponents
 
     def set_opponent(self, opponent: Pool) -> None:
         """Changes whom games are played against from the next reset on, as where a league takes in a new player.
@@ -294,9 +299,13 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         if self._mask[-1]:
             return self._advance(self.variant.pass_move)
         assert self._opponent is not None
-        moves = self._reply_move
-        boards = self._boards.copy()[None]  # so that an opponent cannot change the game
-        self._opponent.choose(self.variant, boards, np.array([self._is_black_to_move]), self._rng_state, moves)
+        self._rng_state, moves = ask(
+            self._opponent,
+            self.variant,
+            self._boards.copy()[None],
+            np.array([self._is_black_to_move]),
+            self._rng_state.copy(),
+        )
         move = int(moves[0])
         outcome = self._advance(move)
         if outcome == _ILLEGAL:
@@ -321,8 +330,8 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
     def _forfeit(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         position = self.position
         if self._illegal_action == "raise":
+            self._awaits_action = True
             position.play(action)  # raises, with a sentence
-        self._awaits_action = False
         self._mask[:] = 0
         observation, reward, terminated, truncated, info = self._end(
             position, -self.variant.num_squares, self._is_black_to_move
@@ -333,6 +342,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         self, position: Position, score: int, is_black: bool
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Returns what the last step of a game returns; `score` is that of black or of white."""
+        self._has_ended = True
         observation, info = self._observe()
         black_score = score if is_black else -score
         info["discs"] = {"black": position.num_black, "white": position.num_white}

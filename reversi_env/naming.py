@@ -15,7 +15,11 @@ class UnknownNameError(UsageError):
         names = sorted(set(known))
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names) or 'none'}"
+        self._parts = kind, name, tuple(names), advice
         super().__init__(f"unknown {kind} {name!r}; {hint}" + (f"; {advice}" if advice else ""))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return UnknownNameError, self._parts  # an environment in another process hands its errors on
 
 
 def one_of(kind: str, name: str, known: Sequence[str]) -> str:

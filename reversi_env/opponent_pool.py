@@ -7,7 +7,7 @@ a `BatchOpponent`, or a list or tuple of these. Here all of them become batch op
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -59,13 +59,31 @@ class FunctionOpponent:
     def choose(
         self, variant: Variant, boards: np.ndarray, is_black: np.ndarray, rng_state: np.ndarray, moves: np.ndarray
     ) -> None:
-        """Writes a move for each game; raises TypeError for an answer that is no integer."""
+        """Writes a move for each game, as any `BatchOpponent` does; raises as `checked_move`."""
         positions = positions_of(variant, boards, is_black)
         for game, (position, rng) in enumerate(zip(positions, generators(rng_state), strict=True)):
-            move: object = self.function(position, rng)
-            if not isinstance(move, int | np.integer):
-                raise TypeError(f"opponent {self.name} answered {move!r} in {position.text}; a move is an integer")
-            moves[game] = move
+            moves[game] = checked_move(self.function(position, rng), position, self.name)
+
+
+def ask(
+    opponent: BatchOpponent, variant: Variant, boards: np.ndarray, is_black: np.ndarray, rng_state: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the states after an opponent's moves and the moves, legal or not.
+
+    Give copies, so that an opponent cannot change a game; a move that it does not write is −1.
+    """
+    moves = np.full(len(boards), -1)
+    opponent.choose(variant, boards, is_black, rng_state, moves)
+    return rng_state, moves
+
+
+def checked_move(move: object, position: Position, name: str) -> int:
+    """Returns what an opponent answered; raises TypeError where that is no integer, IllegalMoveError off the board."""
+    if not isinstance(move, int | np.integer) or isinstance(move, bool):
+        raise TypeError(f"opponent {name} answered {move!r} in {position.text}; a move is an integer")
+    if not 0 <= move <= position.variant.pass_move:
+        raise blame(f"opponent {name}", position, int(move))
+    return int(move)
 
 
 def positions_of(variant: Variant, boards: np.ndarray, is_black: np.ndarray) -> list[Position]:
@@ -93,14 +111,14 @@ def opponents_of(pool: Pool) -> tuple[BatchOpponent, ...]:
     """
     if pool is None:
         return ()
-    if isinstance(pool, list | tuple):  # as `is_pool`
+    if is_pool(pool):
         if not pool:
             raise ValueError("a pool of opponents needs one opponent or more, got none")
         return tuple(_opponent(member) for member in pool)
     return (_opponent(pool),)
 
 
-def is_pool(opponent: Pool) -> bool:
+def is_pool(opponent: Pool) -> TypeGuard[list[Opponent] | tuple[Opponent, ...]]:
     """Returns whether games draw their opponent, be it from one."""
     return isinstance(opponent, list | tuple)
 
@@ -120,20 +138,26 @@ def exchanged(before: tuple[BatchOpponent, ...], pool: Pool, was_pool: bool) -> 
 def _opponent(opponent: object) -> BatchOpponent:
     if isinstance(opponent, str):
         return _named(opponent)
+    if isinstance(opponent, type):
+        raise TypeError(
+            f"an opponent is an object, and {opponent.__name__} is a class: make one, {opponent.__name__}()"
+        )
     if isinstance(opponent, BatchOpponent):
         return opponent
     if callable(opponent):
         return FunctionOpponent(opponent)
     raise TypeError(
-        f"an opponent is a name, a callable (position, rng) -> move, a BatchOpponent, a list of these, or None, not "
-        f"{opponent!r}; agents play through agents.make_env and agents.make_vec"
+        f"an opponent is a name, a callable (position, rng) -> move, or a BatchOpponent, not {opponent!r}; "
+        "an agent becomes one by agents.opponent_of(agent)"
     )
 
 
 def _named(name: str) -> BatchOpponent:
     if ":" not in name:
         if name not in BASELINES:
-            raise UnknownNameError("opponent", name, BASELINES, "other agents play through agents.make_env(opponent)")
+            raise UnknownNameError(
+                "opponent", name, BASELINES, "other agents become opponents by agents.opponent_of(name)"
+            )
         return BASELINES[name]
     module_name, _, factory_name = name.partition(":")
     try:
@@ -141,8 +165,8 @@ def _named(name: str) -> BatchOpponent:
     except (ImportError, ValueError) as error:  # ValueError for an empty name
         raise ValueError(f"opponent {name!r}: cannot import {module_name!r}: {error}") from error
     if not hasattr(module, factory_name):
-        public = [name for name in vars(module) if not name.startswith("_")]
-        raise UnknownNameError(f"factory in {module_name}", factory_name, public)
+        own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+        raise UnknownNameError(f"factory in {module_name}", factory_name, own)
     factory = getattr(module, factory_name)
     if not callable(factory):
         raise TypeError(f"opponent {name!r}: the factory is {factory!r}, which cannot be called")

@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reversi_env.bitboard import bit_of
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.playouts import NO_MOVE
 from reversi_env.position import Position
-from reversi_env.rules import MUST_MOVE, MUST_PASS, OVER, Rules, final_score, legal_mask, play_square, status
-from reversi_env.vectors import bit, count, is_empty, overlap
+from reversi_env.rules import MUST_MOVE, MUST_PASS, OVER, Rules, final_score, is_legal, legal_mask, play_square, status
+from reversi_env.vectors import count
 
 NO_SCORE = -128  # of a game that has not ended
 
@@ -41,7 +40,7 @@ def _replay(
         length = 0
         num_legal = 0
         for move in told[game]:
-            if move == NO_MOVE or move > pass_move or outcome == OVER:
+            if move == NO_MOVE or outcome == OVER:
                 break
             if outcome == MUST_PASS and move != pass_move:
                 replay.moves[game, length] = pass_move
@@ -49,9 +48,7 @@ def _replay(
                 own, other, black = other, own, not black
                 legal = legal_mask(own, other, rules)
                 outcome = MUST_MOVE
-            if outcome == MUST_MOVE and (
-                move == pass_move or is_empty(overlap(legal, bit(bit_of(move, rules.size, own), own)))
-            ):
+            if not is_legal(legal, move, rules):
                 break
             replay.moves[game, length] = move
             length += 1

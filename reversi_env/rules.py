@@ -12,7 +12,7 @@ import numpy as np
 from reversi_env.bitboard import bit_of, load
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
-from reversi_env.vectors import bit, count, is_empty, line_flips, line_moves, no_square, union, without
+from reversi_env.vectors import bit, count, is_empty, line_flips, line_moves, no_square, overlap, union, without
 
 MUST_MOVE, MUST_PASS, OVER = 0, 1, 2
 
@@ -52,6 +52,16 @@ def flip_mask(player: Bitboard, opponent: Bitboard, move: Bitboard, rules: Rules
     if not is_empty(without(rules.center, union(player, opponent))):
         return no_square(player)
     return line_flips(player, opponent, move)
+
+
+@kernel
+def is_legal(legal: Bitboard, move: int, rules: Rules) -> bool:
+    """Returns whether a move may be played where `legal` are the legal squares and the game goes on; any integer."""
+    if move == rules.size * rules.size:
+        return is_empty(legal)
+    if move < 0 or move > rules.size * rules.size:
+        return False
+    return not is_empty(overlap(legal, bit(bit_of(move, rules.size, legal), legal)))
 
 
 @kernel

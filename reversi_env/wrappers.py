@@ -17,6 +17,7 @@ What libraries that know masks want:
   `DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"])`.
 """
 
+import contextlib
 import operator
 from typing import Any, SupportsFloat, SupportsIndex, TypeAlias
 
@@ -115,8 +116,11 @@ class HistoryPlanes(_View):
         if num_positions < 1:
             raise ValueError(f"num_positions must be at least 1, the position now, got {num_positions}")
         planes = _planes_space(env, self)
-        if planes.shape[0] != NUM_OBSERVATION_PLANES:
-            raise ValueError(f"HistoryPlanes stacks the two planes of Reversi-v0, but was given {planes.shape[0]}")
+        if planes.shape[0] != NUM_OBSERVATION_PLANES or planes.dtype != np.int8:
+            found = f"{planes.shape[0]} of {planes.dtype}"
+            raise ValueError(f"HistoryPlanes stacks the two planes of int8 of Reversi-v0, but was given {found}")
+        if env.has_wrapper_attr("symmetry"):
+            raise ValueError("each position would lie as its own symmetry has it: put CanonicalSymmetry around this")
         self._history = np.zeros((num_positions, *planes.shape), np.int8)  # black's discs, white's discs
         stacked = Box(0, 1, (num_positions * NUM_OBSERVATION_PLANES, *planes.shape[1:]), np.int8)
         self.observation_space = Dict(observation=stacked, action_mask=_mask_space(env))
@@ -143,29 +147,30 @@ class CanonicalSymmetry(_View):
     def __init__(self, env: Env) -> None:
         super().__init__(env)
         self._size = _planes_space(env, self).shape[-1]
-        self._symmetry = 0
+        self.symmetry = 0  # of what is shown
 
     def step(self, action: SupportsIndex) -> Step:
-        shown = operator.index(action)
-        on_board = 0 <= shown < self._size * self._size
-        played = transform_action(shown, inverse(self._symmetry), self._size) if on_board else shown
+        played = action  # what is no action the environment refuses, with a sentence
+        with contextlib.suppress(TypeError):
+            if 0 <= operator.index(action) < self._size * self._size:
+                played = transform_action(operator.index(action), inverse(self.symmetry), self._size)
         observation, reward, terminated, truncated, info = super().step(played)
         if "illegal_action" in info:
-            info["illegal_action"] = shown
+            info["illegal_action"] = operator.index(action)
         return observation, reward, terminated, truncated, info
 
     def action_masks(self) -> np.ndarray:
-        return transform_policy(super().action_masks(), self._symmetry, self._size)
+        return transform_policy(super().action_masks(), self.symmetry, self._size)
 
     def _see(self, observation: Any, info: dict[str, Any]) -> Reset:
         turned = [
             np.ascontiguousarray(transform(observation["observation"], symmetry)) for symmetry in range(NUM_SYMMETRIES)
         ]
-        self._symmetry = min(range(NUM_SYMMETRIES), key=lambda symmetry: turned[symmetry].tobytes())
-        mask = transform_policy(observation["action_mask"], self._symmetry, self._size)
+        self.symmetry = min(range(NUM_SYMMETRIES), key=lambda symmetry: turned[symmetry].tobytes())
+        mask = transform_policy(observation["action_mask"], self.symmetry, self._size)
         return (
-            {**observation, "observation": turned[self._symmetry], "action_mask": mask},
-            {**info, "action_mask": mask.copy(), "symmetry": self._symmetry},
+            {**observation, "observation": turned[self.symmetry], "action_mask": mask},
+            {**info, "action_mask": mask.copy(), "symmetry": self.symmetry},
         )
 
 

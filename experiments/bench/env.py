@@ -116,7 +116,7 @@ WORKLOADS = {
     "plies from Python": play_from_python,
     "steps of Reversi-v0": step_env,
     f"steps of a batch of {BATCH_GAMES:,} games, in place": step_batch,
-    f"steps of {BATCH_GAMES:,} vector environments": step_vector_env,
+    f"steps of a vector environment of {BATCH_GAMES:,} games": step_vector_env,
     "steps of a batch against greedy, choice of argmax counted": step_against_greedy,
 }
 

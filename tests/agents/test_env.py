@@ -68,3 +68,39 @@ def test_without_an_opponent_both_sides_are_the_callers() -> None:
 def test_an_unknown_agent_in_a_pool_is_named() -> None:
     with pytest.raises(ValueError, match="unknown agent 'gredy'; did you mean greedy"):
         agents.make_vec(["random", "gredy"], 2)
+
+
+@pytest.mark.parametrize("answer", [None, 19.5, "d3"])
+def test_an_agents_answer_that_is_no_move_names_it(answer: Any) -> None:
+    class Faulty(Agent):
+        name = "faulty"
+
+        def select(self, position: Position, rng: np.random.Generator) -> Decision:
+            return Decision(answer)
+
+    envs = agents.make_vec(Faulty(), 2)
+    envs.reset(seed=1)
+    with pytest.raises(TypeError, match=f"opponent faulty answered {answer!r} in .* a move is an integer"):
+        envs.step(np.full(2, 19))
+
+
+def test_an_agent_that_answers_too_few_games_is_refused() -> None:
+    class Lazy(Drawing):
+        def select_batch(self, positions: Any, rngs: Any) -> list[Decision]:
+            return super().select_batch(positions, rngs)[:1]
+
+    envs = agents.make_vec(Lazy(), 3)
+    envs.reset(seed=1)
+    with pytest.raises(ValueError, match="zip"):
+        envs.step(np.full(3, 19))
+
+
+def test_a_league_of_agents_grows() -> None:
+    envs = agents.make_vec(["mobility"], 4, variant="othello-4x4")
+    envs.reset(seed=1)
+    envs.unwrapped.set_opponent([*envs.unwrapped.batch.opponents, agents.opponent_of("alphabeta:depth=1")])
+    drawn: set[int] = set()
+    for _ in range(20):
+        *_, infos = envs.step(envs.unwrapped.action_masks().argmax(axis=1))
+        drawn |= set(infos["opponent"].tolist())
+    assert drawn == {0, 1}

@@ -1,12 +1,17 @@
 """The batched games that fill arrays in place; that they are those of single games is tested in test_vector_env.py."""
 
+import copy
+import pickle
 import resource
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 
 from reversi_env import Batch, Game, IllegalMoveError, Position, Variant, random_games
+from reversi_env.batch import _advance
+from reversi_env.opponent_pool import PositionOpponent
 from reversi_env.opponents import BASELINES
 from tests import oracle
 
@@ -59,11 +64,11 @@ def test_some_games_begin_anew_while_others_go_on() -> None:
     batch = Batch(2)
     batch.reset()
     batch.step(np.array([19, 19]))
-    batch.reset(games=np.array([False, True]))
+    batch.reset(reset_mask=np.array([False, True]))
     assert batch.position(0) == Game.from_transcript("d3").position
     assert batch.position(1) == Position()
     position = Game.from_transcript("f5d6").position
-    batch.reset(games=np.array([True, False]), position=position)
+    batch.reset(reset_mask=np.array([True, False]), position=position)
     assert batch.position(0) == position
 
 
@@ -107,10 +112,10 @@ def test_a_step_before_the_first_reset_is_refused() -> None:
     for call in (lambda: batch.step(np.array([19, 19])), lambda: batch.position(0)):
         with pytest.raises(ResetNeeded):
             call()
-    batch.reset(games=np.array([True, False]))
+    batch.reset(reset_mask=np.array([True, False]))
     with pytest.raises(ResetNeeded):
         batch.step(np.array([19, 19]))
-    batch.reset(games=np.array([False, True]))
+    batch.reset(reset_mask=np.array([False, True]))
     batch.step(np.array([19, 19]))
 
 
@@ -121,27 +126,59 @@ def test_a_first_move_of_the_opponent_that_ends_the_game_is_refused() -> None:
         batch.reset()
 
 
-def test_an_illegal_action_says_which_game_it_is_in() -> None:
-    batch = Batch(3)
+@pytest.mark.parametrize("action", [0, 64, -1, -2, -3, 65, 1 << 40, np.uint64((1 << 64) - 1)])
+def test_an_illegal_action_says_which_game_it_is_in_first(action: int) -> None:
+    batch = Batch(4)
     batch.reset()
-    for action in (0, 64, -1, -2, -3, 65, 1 << 40):
-        with pytest.raises(IllegalMoveError, match=r"game 2: .* is not legal for black"):
-            batch.step(np.array([19, 19, action]))
-    assert all(batch.position(game) == Position() for game in range(3))
+    name = {0: "a1", 64: "pass"}.get(int(action), f"move {action}")
+    with pytest.raises(IllegalMoveError, match=f"game 1: {name} is not legal for black"):
+        batch.step(np.array([19, action, 19, 0], type(action) if isinstance(action, np.uint64) else None))
+    assert all(batch.position(game) == Position() for game in range(4))
 
 
-def test_a_league_grows_at_its_end() -> None:
-    batch = Batch(40, "othello-4x4", opponent=["random"])
-    batch.reset(seed=1)
-    batch.set_opponent(["random", "greedy"])
-    assert not batch.games.opponent.any()
-    for _ in range(30):
+def test_a_league_takes_in_players_while_games_under_way_go_on() -> None:
+    asked: list[str] = []
+
+    def player(name: str) -> PositionOpponent:
+        def choose(position: Position, rng: np.random.Generator) -> int:
+            asked.append(name)
+            return position.legal_moves[0]
+
+        return choose
+
+    def step() -> set[str]:
+        asked.clear()
         batch.step(batch.action_mask.argmax(axis=1))
-    assert batch.games.opponent.any()
-    with pytest.raises(ValueError, match="the first 2 of the pool are playing"):
-        batch.set_opponent(["random", "positional"])
-    with pytest.raises(ValueError, match="can only be given such again"):
-        batch.set_opponent("random")
+        return set(asked)
+
+    batch = Batch(40, "othello-4x4", opponent=[player("a")])
+    batch.reset(seed=1)
+    assert step() == {"a"}
+    batch.set_opponent([*batch.opponents, player("b")])
+    assert step() == {"a"}
+    batch.set_opponent([player("c")])
+    assert step() == {"a"}
+    seen = [step() for _ in range(30)]
+    assert seen[-1] == {"c"}
+    assert not any("b" in names for names in seen)
+    assert len(batch._opponents) <= 3  # former pools are not kept for ever
+    for other in ("random", None):
+        with pytest.raises(ValueError, match="can only be given such again"):
+            batch.set_opponent(other)
+
+
+def test_a_single_opponent_is_exchanged_at_the_next_beginning() -> None:
+    batch = Batch(4, "othello-4x4", opponent="random")
+    batch.reset(seed=1)
+    batch.set_opponent(lambda position, rng: position.legal_moves[0])
+    state = batch.games.rng_state.copy()
+    batch.step(batch.action_mask.argmax(axis=1))
+    assert (batch.games.rng_state != state).all()  # the random player drew
+    batch.reset()
+    state = batch.games.rng_state.copy()
+    batch.step(batch.action_mask.argmax(axis=1))
+    assert (batch.games.rng_state != state).all()  # a generator was made of the state
+    assert [opponent.name for opponent in batch.opponents] != ["random"]
 
 
 def test_an_opponent_cannot_change_the_games() -> None:
@@ -172,3 +209,100 @@ def test_memory_stays_flat_over_millions_of_steps() -> None:
 
     before = steps(1_000)
     assert steps(10_000) - before < 2_000  # kB
+
+
+def test_games_that_begin_apart_are_seeded_apart() -> None:
+    batch = Batch(4, opponent="random", color="random")
+    batch.reset(seed=5, reset_mask=np.array([True, False, False, False]))
+    batch.reset(reset_mask=np.array([False, True, True, True]))
+    assert len(set(batch.games.rng_state.tolist())) == 4
+
+
+def test_a_reset_of_some_games_leaves_the_others_alone() -> None:
+    batch = Batch(3, "othello-4x4", opponent="random", begins_anew=False, reward="score")
+    batch.reset(seed=1)
+    while not batch.is_over.all():
+        batch.step(batch.action_mask.argmax(axis=1))
+    states, rewards = batch.games.rng_state.copy(), batch.reward.copy()
+    assert rewards.all()
+    batch.reset(seed=7, reset_mask=np.array([False, True, False]))
+    assert batch.is_over.tolist() == [True, False, True]
+    assert batch.reward.tolist() == [rewards[0], 0, rewards[2]]
+    assert (batch.games.rng_state == states).tolist() == [True, False, True]
+    assert batch.action_mask.any(axis=1).tolist() == [False, True, False]
+    assert batch.is_black.all()
+    assert batch.games.last_move.tolist()[1] < 0
+
+
+@pytest.mark.parametrize("reset_mask", [True, [True, False], np.array([True]), np.array([0, 1]), "xy"])
+def test_a_reset_mask_of_another_kind_is_refused(reset_mask: object) -> None:
+    batch = Batch(2)
+    batch.reset()
+    batch.step(np.array([19, 19]))
+    with pytest.raises(ValueError, match=r"reset_mask is a bool array \[2\]"):
+        batch.reset(reset_mask=reset_mask)
+    assert batch.position(0) != Position()
+
+
+def test_seeds_of_any_integer_type_are_the_same_and_others_change_nothing() -> None:
+    batch = Batch(2, opponent="random")
+    batch.reset(seed=[3, 4])
+    states = batch.games.rng_state.copy()
+    for seed in (3, np.int64(3), np.array([3, 4]), (np.uint8(3), 4)):
+        batch.reset(seed=seed)
+        np.testing.assert_array_equal(batch.games.rng_state, states)
+    for seed in (1.5, "a", [3, "a"]):
+        with pytest.raises(TypeError, match="a seed is a whole number"):
+            batch.reset(seed=seed)
+    with pytest.raises(ValueError, match="a seed is 0 or more, got -1"):
+        batch.reset(seed=[7, -1])
+    np.testing.assert_array_equal(batch.games.rng_state, states)
+
+
+def test_what_was_broken_off_begins_anew_and_nothing_goes_on_by_itself() -> None:
+    fails = True
+
+    def choose(position: Position, rng: np.random.Generator) -> int:
+        if fails:
+            raise KeyboardInterrupt
+        return position.legal_moves[0]
+
+    batch = Batch(3, "othello-4x4", opponent=choose)
+    batch.reset()
+    with pytest.raises(KeyboardInterrupt):
+        batch.step(batch.action_mask.argmax(axis=1))
+    fails = False
+    for _ in range(2):
+        batch.reset(reset_mask=np.array([True, False, False]))
+        with pytest.raises(ResetNeeded, match="broken off by an error"):
+            batch.step(batch.action_mask.argmax(axis=1))
+    batch.reset()
+    batch.step(batch.action_mask.argmax(axis=1))
+
+
+@pytest.mark.parametrize("made", [copy.deepcopy, lambda batch: pickle.loads(pickle.dumps(batch))])
+def test_a_copy_plays_the_same_games_by_the_same_machine_code(made: Callable[[Batch], Batch]) -> None:
+    batch = Batch(5, "othello-4x4", opponent=["random", "greedy"], color="random")
+    batch.reset(seed=2)
+    batch.step(batch.action_mask.argmax(axis=1))
+    num_compiled = len(_advance.signatures)
+    copied = made(batch)
+    for _ in range(20):
+        for one in (batch, copied):
+            one.step(one.action_mask.argmax(axis=1))
+        np.testing.assert_array_equal(batch.observation, copied.observation)
+    assert len(_advance.signatures) == num_compiled
+
+
+@pytest.mark.parametrize("num_games", [0, -1, 2.0, "3", None])
+def test_a_number_of_games_that_is_none_is_refused(num_games: object) -> None:
+    with pytest.raises((ValueError, TypeError), match=r"games? or more|number of games"):
+        Batch(num_games)
+
+
+@pytest.mark.parametrize("game", [-1, 2])
+def test_a_game_that_is_not_there_has_no_position(game: int) -> None:
+    batch = Batch(2)
+    batch.reset()
+    with pytest.raises(ValueError, match=f"there is no game {game}; games are 0 to 1"):
+        batch.position(game)

@@ -1,6 +1,7 @@
 """Reversi-v0: the same game as the rule book's, from either side, with every ending, option and fault it can meet."""
 
 import csv
+import pickle
 import re
 import sys
 import types
@@ -311,6 +312,71 @@ def test_an_opponent_by_name_plays_as_one_that_answers_many_games(name: str) -> 
         assert play_out(make(opponent=name), seed=seed)[0] == play_out(make(opponent=Outside(name)), seed=seed)[0]
 
 
+def test_an_opponent_cannot_change_the_game() -> None:
+    kept: list[np.ndarray] = []
+
+    class Vandal(Outside):
+        def choose(self, variant: Variant, boards: np.ndarray, *rest: np.ndarray) -> None:
+            BASELINES["greedy"].choose(variant, boards, *rest)
+            boards[:] = 0
+            kept.extend(rest)
+            for array in kept[:-3]:
+                array[:] = 0
+
+    assert play_out(make(opponent="greedy"), seed=1)[0] == play_out(make(opponent=Vandal("greedy")), seed=1)[0]
+
+
+@pytest.mark.parametrize("answer", [None, 2.0, "d3", True])
+def test_an_opponents_answer_that_is_no_integer_is_refused(answer: object) -> None:
+    env = make(opponent=lambda position, rng: answer)
+    env.reset()
+    with pytest.raises(TypeError, match="a move is an integer"):
+        env.step(19)
+    with pytest.raises(ResetNeeded, match="broken off by an error"):
+        env.step(19)
+
+
+@pytest.mark.parametrize("answer", [-1, 65, 1 << 70])
+def test_an_opponents_move_off_the_board_names_it(answer: int) -> None:
+    def lost(position: Position, rng: np.random.Generator) -> int:
+        return answer
+
+    lost.name = "the lost one"
+    env = make(opponent=lost)
+    env.reset()
+    with pytest.raises(IllegalMoveError, match=f"opponent the lost one: move {answer} is not legal"):
+        env.step(19)
+
+
+def test_a_second_game_shows_no_move_of_the_first() -> None:
+    env = make(opponent=None, render_mode="ansi")
+    env.reset()
+    env.step(19)
+    assert "d3" in env.render()
+    env.reset()
+    assert "d3" not in env.render()
+
+
+def test_an_error_while_a_board_is_drawn_does_not_hand_over_the_other_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make(render_mode="human")
+    env.reset()
+
+    def fail(*words: object, **settings: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", fail)
+    with pytest.raises(BrokenPipeError):
+        env.step(19)
+    monkeypatch.undo()
+    with pytest.raises(ResetNeeded, match="broken off by an error"):
+        env.step(18)
+
+
+def test_errors_reach_another_process_whole() -> None:
+    for error in (UnknownNameError("opponent", "gredy", ["greedy"], "advice"), IllegalMoveError("a1")):
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
 def test_a_pool_draws_an_opponent_for_each_game() -> None:
     asked = []
 
@@ -479,7 +545,7 @@ def test_a_module_that_cannot_be_imported_is_named() -> None:
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ({"opponent": 3}, "an opponent is a name, a callable .* or None, not 3"),
+        ({"opponent": 3}, "an opponent is a name, a callable .* or a BatchOpponent, not 3"),
         ({"variant": 8}, "a variant is a Variant or the name of one, not 8"),
     ],
 )

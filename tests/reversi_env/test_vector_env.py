@@ -11,9 +11,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import reversi_env  # noqa: F401 (registers Reversi-v0)
 from reversi_env.env import ReversiEnv
+from reversi_env.game import Game
 from reversi_env.geometry import SIZES
 from reversi_env.naming import UnknownNameError
 from reversi_env.opponents import BASELINES
+from reversi_env.playouts import random_games
 from reversi_env.position import IllegalMoveError, Position
 from reversi_env.variant import GOALS, SCORINGS, STARTS, Variant
 from reversi_env.vector_env import ReversiVectorEnv
@@ -40,7 +42,12 @@ def any_legal(position: Position, rng: np.random.Generator) -> int:
     return int(rng.choice(position.legal_moves))
 
 
-OPPONENTS: list[Any] = [*BASELINES, None, last_legal, any_legal, ["random", any_legal, "positional"], ["greedy"]]
+def by_color(position: Position, rng: np.random.Generator) -> int:
+    """Plays the first legal move as black and the last as white."""
+    return position.legal_moves[0 if position.is_black_to_move else -1]
+
+
+OPPONENTS: list[Any] = [*BASELINES, None, last_legal, any_legal, by_color, ["greedy", by_color, "random"], ["greedy"]]
 
 
 def assert_equal(found: Any, expected: Any, where: str) -> None:
@@ -100,6 +107,37 @@ def test_games_are_those_of_single_environments(variant: Variant, mode: Autorese
 def test_opponents_play_as_in_single_environments(opponent: Any, mode: AutoresetMode) -> None:
     color = "black" if opponent is None else "random"
     follow(*pair(mode, variant=Variant(6), opponent=opponent, color=color), 80)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("opponent", ["greedy", by_color, None], ids=str)
+def test_resets_in_the_middle_are_those_of_single_environments(opponent: Any, mode: AutoresetMode) -> None:
+    variant = Variant(6, "free")
+    ours, theirs = pair(mode, variant=variant, opponent=opponent)
+    rng = np.random.default_rng(4)
+    assert_equal(ours.reset(seed=3), theirs.reset(seed=3), "the first reset")
+    for _ in range(20):
+        options: dict[str, Any] = {}
+        if rng.random() < 0.5:
+            options["reset_mask"] = rng.random(NUM_ENVS) < 0.6
+            options["reset_mask"][0] = True
+        if rng.random() < 0.5:
+            moves = random_games(Position(variant), 1, seed=int(rng.integers(1000))).moves[0, : rng.integers(20)]
+            options["position"] = Game.from_moves(moves.tolist(), variant).position
+        if rng.random() < 0.6 and opponent is not None:
+            options["color"] = str(rng.choice(["black", "white", "random"]))
+        seed = [None if rng.random() < 0.3 else int(rng.integers(1000)) for _ in range(NUM_ENVS)]
+        found, expected = (env.reset(seed=seed, options=dict(options)) for env in (ours, theirs))
+        assert_equal(found, expected, f"reset with {options}")
+        for step in range(rng.integers(1, 6)):
+            masks = ours.action_masks()
+            if mode is AutoresetMode.DISABLED and not masks.any(axis=1).all():
+                over = ~masks.any(axis=1)
+                resets = (env.reset(options={"reset_mask": over}) for env in (ours, theirs))
+                assert_equal(*resets, "reset of those that ended")
+                masks = ours.action_masks()
+            actions = choose(masks, rng)
+            assert_equal(ours.step(actions), theirs.step(actions), f"step {step}")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -262,6 +300,10 @@ def test_render_shows_every_game_with_its_last_move() -> None:
     envs.step(np.array([19, 26]))
     first, second = envs.render()
     assert "black d3" in first
+    assert "black c4" in second
+    envs.reset(options={"reset_mask": np.array([True, False])})
+    first, second = envs.render()
+    assert "d3" not in first
     assert "black c4" in second
     pictures = gymnasium.make_vec("Reversi-v0", num_envs=2, render_mode="rgb_array", render_pixels=96)
     pictures.reset(seed=1)

@@ -199,7 +199,7 @@ def test_earlier_observations_stay_as_they_were() -> None:
 def test_history_refuses_what_it_cannot_stack() -> None:
     with pytest.raises(ValueError, match="num_positions must be at least 1, the position now, got 0"):
         HistoryPlanes(make(), num_positions=0)
-    with pytest.raises(ValueError, match="stacks the two planes of Reversi-v0, but was given 3"):
+    with pytest.raises(ValueError, match="stacks the two planes of int8 of Reversi-v0, but was given 3 of int8"):
         HistoryPlanes(FormatObservation(make(), legal_plane=True))
 
 
@@ -263,7 +263,7 @@ def test_an_illegal_action_is_reported_as_it_was_given() -> None:
 def test_what_is_no_action_is_refused() -> None:
     env = CanonicalSymmetry(make(illegal_action="raise", disable_env_checker=True))
     env.reset()
-    with pytest.raises(TypeError, match="float"):
+    with pytest.raises(TypeError, match=r"an action is an integer from 0 to 64, the pass, not 19\.0"):
         env.step(19.0)
     with pytest.raises(IllegalMoveError):
         env.step(0)
@@ -337,3 +337,10 @@ def test_shaping_refuses_what_it_cannot_shape() -> None:
         DiscShaping(make(), gamma=1.5)
     with pytest.raises(TypeError, match="counts the discs of a ReversiEnv"):
         DiscShaping(gymnasium.make("CartPole-v1"), gamma=0.9)
+
+
+def test_history_is_of_positions_as_they_lie() -> None:
+    with pytest.raises(ValueError, match="put CanonicalSymmetry around this"):
+        HistoryPlanes(CanonicalSymmetry(gymnasium.make("Reversi-v0")))
+    with pytest.raises(ValueError, match="2 of float32"):
+        HistoryPlanes(FormatObservation(gymnasium.make("Reversi-v0"), dtype="float32"))
