@@ -126,6 +126,25 @@ def test_a_first_move_of_the_opponent_that_ends_the_game_is_refused() -> None:
         batch.reset()
 
 
+def test_a_later_first_move_of_the_opponent_that_ends_the_game_is_refused_too() -> None:
+    variant = Variant(4, start="X----O-X--O-O--- X")
+    ending, going_on = Position(variant).parse_move("d4"), Position(variant).parse_move("b4")
+    answers = [going_on]
+
+    def choose(position: Position, rng: np.random.Generator) -> int:
+        return answers.pop() if answers else ending if ending in position.legal_moves else position.legal_moves[0]
+
+    batch = Batch(1, variant, opponent=choose, color="white")
+    batch.reset()
+
+    def play_on() -> None:
+        for _ in range(20):
+            batch.step(batch.action_mask.argmax(axis=1))
+
+    with pytest.raises(ValueError, match="the opponent's first move ends game 0"):
+        play_on()
+
+
 @pytest.mark.parametrize("action", [0, 64, -1, -2, -3, 65, 1 << 40, np.uint64((1 << 64) - 1)])
 def test_an_illegal_action_says_which_game_it_is_in_first(action: int) -> None:
     batch = Batch(4)
@@ -165,6 +184,23 @@ def test_a_league_takes_in_players_while_games_under_way_go_on() -> None:
     for other in ("random", None):
         with pytest.raises(ValueError, match="can only be given such again"):
             batch.set_opponent(other)
+
+
+def test_a_game_goes_on_against_its_own_opponent_whatever_the_new_pool() -> None:
+    def first(position: Position, rng: np.random.Generator) -> int:
+        return position.legal_moves[0]
+
+    def last(position: Position, rng: np.random.Generator) -> int:
+        return position.legal_moves[-1]
+
+    batch = Batch(1, opponent=[first, last])
+    seeds = iter(range(100))
+    while not batch.games.opponent_index[0]:
+        batch.reset(next(seeds))
+    batch.set_opponent([first])
+    batch.step(np.array([19]))
+    replies = Position().play(19).legal_moves
+    assert batch.position(0) == Position().play(19).play(replies[-1])
 
 
 def test_a_single_opponent_is_exchanged_at_the_next_beginning() -> None:
@@ -230,7 +266,8 @@ def test_a_reset_of_some_games_leaves_the_others_alone() -> None:
     assert batch.reward.tolist() == [rewards[0], 0, rewards[2]]
     assert (batch.games.rng_state == states).tolist() == [True, False, True]
     assert batch.action_mask.any(axis=1).tolist() == [False, True, False]
-    assert batch.is_black.all()
+    assert batch.is_black.all()  # against an opponent always the learner, however a game ended
+    assert not batch.games.is_black[[0, 2]].all()
     assert batch.games.last_move.tolist()[1] < 0
 
 
@@ -273,7 +310,7 @@ def test_what_was_broken_off_begins_anew_and_nothing_goes_on_by_itself() -> None
         batch.step(batch.action_mask.argmax(axis=1))
     fails = False
     for _ in range(2):
-        batch.reset(reset_mask=np.array([True, False, False]))
+        batch.reset(reset_mask=np.array([True, False, False]), color="white")  # so that the opponent is asked
         with pytest.raises(ResetNeeded, match="broken off by an error"):
             batch.step(batch.action_mask.argmax(axis=1))
     batch.reset()

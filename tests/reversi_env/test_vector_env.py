@@ -203,6 +203,8 @@ def test_seeds_of_single_games_and_their_later_games_repeat(mode: AutoresetMode)
         return seen
 
     first, second = run(), run()
+    envs.reset(seed=7)
+    assert envs.np_random_seed == 7
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(np.array(first)[:, 0], np.array(first)[:, 2])
     assert (np.array(first)[:, 0] != np.array(first)[:, 3]).any()
