@@ -266,8 +266,7 @@ def test_a_reset_of_some_games_leaves_the_others_alone() -> None:
     assert batch.reward.tolist() == [rewards[0], 0, rewards[2]]
     assert (batch.games.rng_state == states).tolist() == [True, False, True]
     assert batch.action_mask.any(axis=1).tolist() == [False, True, False]
-    assert batch.is_black.all()  # against an opponent always the learner, however a game ended
-    assert not batch.games.is_black[[0, 2]].all()
+    assert batch.is_black.all()
     assert batch.games.last_move.tolist()[1] < 0
 
 
@@ -343,3 +342,12 @@ def test_a_game_that_is_not_there_has_no_position(game: int) -> None:
     batch.reset()
     with pytest.raises(ValueError, match=f"there is no game {game}; games are 0 to 1"):
         batch.position(game)
+
+
+def test_against_an_opponent_the_side_to_play_is_the_learner_however_a_game_ended() -> None:
+    batch = Batch(30, "othello-4x4", opponent="random", begins_anew=False)
+    batch.reset(seed=1)
+    while batch.action_mask.any():
+        batch.step(batch.action_mask.argmax(axis=1))
+    assert batch.is_black.all()
+    assert not batch.games.is_black.all()
