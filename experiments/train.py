@@ -58,8 +58,10 @@ SCHEMAS: dict[str, tuple[str | None, type]] = {
 }
 LARGEST = {
     "alphazero": "schedule.games_per_iteration × search.num_simulations, learner.batch_size",
-    "maskable_ppo": "ppo.num_envs × ppo.num_steps, ppo.batch_size",
+    "maskable_ppo": "ppo.num_envs × ppo.moves_per_update, ppo.batch_size",
 }
+MEMORY_ENDED = ("not enough memory", "out of memory", "can't allocate memory")  # as torch says it on CPU and GPU
+LISTS = ("evaluation.opponents", "ppo.opponents")
 NO_OVERRIDE = ("-h", "--help", "--config")
 
 
@@ -133,7 +135,7 @@ def _as_training_errors(config: TrainConfig) -> Iterator[None]:
         yield
     except (MemoryError, RuntimeError) as error:  # on a CPU torch has no type for it
         sentence = str(error).splitlines()[0] if str(error) else "MemoryError"
-        if isinstance(error, RuntimeError) and "memory" not in sentence:
+        if isinstance(error, RuntimeError) and not any(phrase in sentence for phrase in MEMORY_ENDED):
             raise
         raise TrainingError(
             f"not enough memory ({sentence}); what takes most are {LARGEST[config.algorithm]}, and the network"
@@ -212,6 +214,9 @@ def _parsed(overrides: Sequence[str], base: DictConfig) -> list[Override]:
         except HydraException:
             raise UsageError(f"{text!r} is not an override; write key=value, such as seed=3 or network=small") from None
         key = override.key_or_group
+        value = text.partition("=")[2]
+        if key in LISTS and value and not isinstance(override.value(), list):
+            raise UsageError(f"{text!r}: it is a list of agents; write {key}=[{value}]")
         if override.is_add() or override.is_delete() or override.is_sweep_override() or override.package:
             raise UsageError(f"{text!r}: only key=value and group=choice are understood here")
         if key in choices:

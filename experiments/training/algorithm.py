@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_type_hints
 
 from torch import Tensor
 
@@ -24,12 +24,33 @@ AnyCounters = TypeVar("AnyCounters", bound=Counters)
 
 
 def counters_from(kind: type[AnyCounters], found: Mapping[str, Any]) -> AnyCounters:
-    """Returns the counters of a file; raises KeyError, TypeError or ValueError where one is none."""
-    for entry in fields(kind):
-        number = found[entry.name]
-        if type(number) not in (entry.type, int) or not 0 <= number < 1 << 53:
-            raise ValueError(f"{entry.name} is {number!r}")
+    """Returns the counters of a file; raises ValueError where they are others, or one is none."""
+    kinds = get_type_hints(kind)
+    if found.keys() != kinds.keys():
+        raise ValueError(
+            f"its counters are {', '.join(sorted(found))}, and this run's {', '.join(sorted(kinds))}; "
+            "is it another algorithm's?"
+        )
+    for name, number in found.items():
+        if type(number) not in (kinds[name], int) or not 0 <= number < 1 << 53:
+            raise ValueError(f"{name} is {number!r}")
     return kind(**found)
+
+
+def join_tensors(**groups: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Returns the tensors of all groups, each named `group.name`."""
+    return {f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
+
+
+def split_tensors(tensors: Mapping[str, Tensor], *groups: str) -> list[dict[str, Tensor]]:
+    """Returns what `join_tensors` joined, group by group; raises ValueError for a tensor of another group."""
+    found: dict[str, dict[str, Tensor]] = {group: {} for group in groups}
+    for key, tensor in tensors.items():
+        group, _, name = key.partition(".")
+        if group not in found:
+            raise ValueError(f"it has {key}, which belongs neither to {' nor to '.join(groups)}; is it another run's?")
+        found[group][name] = tensor
+    return list(found.values())
 
 
 class Algorithm(ABC):

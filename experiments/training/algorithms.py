@@ -1,7 +1,5 @@
 """The algorithms by name."""
 
-import importlib.util
-
 import torch
 
 from agents.networks.residual import ResidualNetwork
@@ -9,6 +7,8 @@ from experiments.training.algorithm import Algorithm
 from experiments.training.alphazero import AlphaZero
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import TrainingError
+
+_EXTRA = ("sb3_contrib", "stable_baselines3")
 
 
 def make_algorithm(config: TrainConfig) -> Algorithm:
@@ -20,10 +20,13 @@ def make_algorithm(config: TrainConfig) -> Algorithm:
     network = ResidualNetwork(config.network).to(config.to_device())
     if config.algorithm == "alphazero":
         return AlphaZero(config, network)
-    if importlib.util.find_spec("sb3_contrib") is None:
+    try:
+        from experiments.training.maskable_ppo import PPO  # needs an extra
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
         raise TrainingError(
-            'algorithm=maskable_ppo needs sb3-contrib, which is an extra: pip install -c constraints.txt -e ".[rl]"'
-        )
-    from experiments.training.maskable_ppo import PPO  # needs that extra
-
+            f"algorithm=maskable_ppo needs {error.name}, which an extra brings: "
+            'pip install -c constraints.txt -e ".[rl]"'
+        ) from None
     return PPO(config, network)

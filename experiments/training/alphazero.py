@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from agents.networks.residual import ResidualNetwork
-from experiments.training.algorithm import Algorithm, Counters
+from experiments.training.algorithm import Algorithm, Counters, join_tensors, split_tensors
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop
 from experiments.training.learner import Learner, Losses
@@ -90,19 +90,16 @@ class AlphaZero(Algorithm):
         return numbers
 
     def tensors(self) -> dict[str, Tensor]:
-        replay = {f"replay.{name}": torch.from_numpy(array) for name, array in self._replay.samples.arrays().items()}
-        optimizer = {name: tensor.clone() for name, tensor in optimizer_tensors(self._learner.optimizer).items()}
-        return replay | optimizer  # the replay's arrays are replaced, not changed
+        return join_tensors(  # the replay's arrays are replaced, not changed
+            replay={name: torch.from_numpy(array) for name, array in self._replay.samples.arrays().items()},
+            optimizer={name: tensor.clone() for name, tensor in optimizer_tensors(self._learner.optimizer).items()},
+        )
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        load_optimizer_tensors(self._learner.optimizer, tensors)
-        arrays = {
-            name.removeprefix("replay."): tensor.numpy()
-            for name, tensor in tensors.items()
-            if name.startswith("replay.")
-        }
-        self._replay.add(Samples.from_arrays(arrays, self.variant))
+        replay, optimizer = split_tensors(tensors, "replay", "optimizer")
         self._learner.num_steps = self.counters.num_steps
+        load_optimizer_tensors(self._learner.optimizer, optimizer, self.counters.num_steps)
+        self._replay.add(Samples.from_arrays({name: tensor.numpy() for name, tensor in replay.items()}, self.variant))
         if len(self._replay) and not self.counters.iteration:
             raise ValueError(f"{len(self._replay)} positions before the first iteration")
 

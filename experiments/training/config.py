@@ -9,10 +9,12 @@ from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig
 from experiments.evaluation import CLASSIC_OPPONENTS
 from experiments.training.learner import LearnerConfig
+from experiments.training.optimizer import check_rates
 from reversi_env import Variant
 from reversi_env.naming import UnknownNameError
 
 MOST_GAMES, MOST_MOVES, MOST_THREADS = 1_000_000, 100_000_000, 1_000
+MOST_REPEATS = 10_000  # of what an iteration of PPO does again and again
 SEEDS = 1 << 64  # what torch's generator takes
 
 # What an algorithm has no use for: it is refused where somebody asks for it, and left out where the run is described.
@@ -91,15 +93,16 @@ class EvaluationConfig:
 class PPOConfig:
     """How a policy learns from its games against opponents, by proximal policy optimization with masks.
 
-    An iteration begins all games anew and makes `num_updates` updates: `num_steps` moves in each game, then
-    `num_epochs` passes over these moves in batches. Rewards are results, without discount.
+    An iteration makes `num_updates` updates: `moves_per_update` of the policy's own moves in each game, then
+    `num_epochs` passes over these moves in batches. Games go on from update to update, and where one ends another
+    begins. Rewards are results, without discount.
     """
 
     opponents: list[str] = field(default_factory=lambda: ["random"])  # any agents; each game draws one
-    num_envs: int = 128  # games side by side
-    num_steps: int = 24
+    num_envs: int = 64  # games side by side
+    moves_per_update: int = 48  # as many as the longest games have, those on 10×10: so every update sees results
     num_updates: int = 2
-    num_epochs: int = 2  # on 6×6, 3 in batches of 512 took a third longer and made no better a policy
+    num_epochs: int = 2  # this and the batch size: experiments/LOG.md, "MaskablePPO on 6×6"
     batch_size: int = 256
     learning_rate: float = 2e-3
     final_learning_rate: float = 2e-4  # reached along a half cosine at the last iteration
@@ -112,19 +115,23 @@ class PPOConfig:
     def __post_init__(self) -> None:
         if not self.opponents:
             raise ValueError("opponents must name at least one")
-        for name in ("num_envs", "num_steps", "num_updates", "num_epochs"):
+        for name in ("num_envs", "moves_per_update"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        num_moves = self.num_envs * self.num_steps
+        for name in ("num_updates", "num_epochs"):
+            if not 1 <= getattr(self, name) <= MOST_REPEATS:
+                raise ValueError(f"{name} must be from 1 to {MOST_REPEATS:,}, got {getattr(self, name)}")
+        num_moves = self.num_envs * self.moves_per_update
         if num_moves > MOST_MOVES:
-            raise ValueError(f"num_envs × num_steps must be at most {MOST_MOVES:,}, got {num_moves}")
+            raise ValueError(f"num_envs × moves_per_update must be at most {MOST_MOVES:,}, got {num_moves}")
         if self.batch_size < 2 or num_moves % self.batch_size:  # a batch of one has no deviation to be scaled by
             raise ValueError(
-                f"batch_size must be at least 2 and divide num_envs × num_steps = {num_moves}, got {self.batch_size}"
+                f"batch_size must be at least 2 and divide num_envs × moves_per_update = {num_moves}, "
+                f"got {self.batch_size}"
             )
-        for name in ("learning_rate", "final_learning_rate", "clip_range"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be above 0 and at most 1, got {getattr(self, name)}")
+        check_rates(self.learning_rate, self.final_learning_rate)
+        if not 0 < self.clip_range <= 1:
+            raise ValueError(f"clip_range must be above 0 and at most 1, got {self.clip_range}")
         if not 0 <= self.gae_lambda <= 1:
             raise ValueError(f"gae_lambda must be from 0 to 1, got {self.gae_lambda}")
         for name in ("entropy_weight", "value_weight"):

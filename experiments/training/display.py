@@ -12,13 +12,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from experiments.evaluation import Row
 from experiments.training.config import TrainConfig
 
-# Beside losses and time, what there is of it: an algorithm has the one or the other.
-_TOLD = {
-    "self_play/games": "{:.0f} games",
-    "rollout/games": "{:.0f} games",
-    "rollout/score": "score {:.2f}",
-    "self_play/simulations_per_s": "{:,.0f} simulations/s",
-    "rollout/moves_per_s": "{:,.0f} moves/s",
+# What a line tells of an iteration beside its time, where there is such a number.
+_SHOWN = {
+    "alphazero": {
+        "train/policy_loss": "policy loss {:.3f}",
+        "train/value_loss": "value loss {:.3f}",
+        "self_play/games": "{:.0f} games",
+        "self_play/simulations_per_s": "{:,.0f} simulations/s",
+    },
+    "maskable_ppo": {  # whose policy loss stays near 0 however it learns
+        "games/score": "score {:.2f}",
+        "train/entropy": "entropy {:.3f}",
+        "train/value_loss": "value loss {:.3f}",
+        "games/finished": "{:.0f} games",
+        "games/moves_per_s": "{:,.0f} moves/s",
+    },
 }
 
 
@@ -27,6 +35,7 @@ class Display:
 
     def __init__(self, config: TrainConfig, bar: Progress | None) -> None:
         self._num_iterations = config.schedule.num_iterations
+        self._shown = _SHOWN[config.algorithm]
         self._bar = bar
         self._console = bar.console if bar else Console(stderr=True)
         self._iterations = bar.add_task("training", total=self._num_iterations) if bar else None
@@ -43,12 +52,11 @@ class Display:
 
     def iteration(self, done: int, numbers: Mapping[str, float]) -> None:
         """Tells the numbers of the iteration that has just ended."""
-        losses = "first games"
-        if "train/policy_loss" in numbers:
-            losses = f"policy loss {numbers['train/policy_loss']:.3f}, value loss {numbers['train/value_loss']:.3f}"
-        told = [template.format(numbers[key]) for key, template in _TOLD.items() if key in numbers]
-        seconds = time.monotonic() - self._began
-        self.say(", ".join([f"iteration {done} of {self._num_iterations}: {losses}", *told, f"{seconds:.0f} s"]))
+        told = [template.format(numbers[key]) for key, template in self._shown.items() if key in numbers]
+        if "train/value_loss" not in numbers:
+            told.insert(0, "first games")  # from which the next iteration learns
+        told.append(f"{time.monotonic() - self._began:.0f} s")
+        self.say(f"iteration {done} of {self._num_iterations}: {', '.join(told)}")
         if self._bar and self._iterations is not None:
             self._bar.update(self._iterations, completed=done)
 

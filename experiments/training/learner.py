@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from agents.networks.residual import ResidualNetwork, mask_logits
 from experiments.training.interruption import TrainingError
-from experiments.training.optimizer import cosine_rate
+from experiments.training.optimizer import check_rates, cosine_rate, diverged, is_finite
 from experiments.training.replay import Replay
 
 LARGEST_BATCH = 1 << 20  # positions; what fits the memory is less
@@ -33,9 +33,7 @@ class LearnerConfig:
             raise ValueError(
                 f"batch_size must be from 2 (batch norm needs that many) to {LARGEST_BATCH:,}, got {self.batch_size}"
             )
-        for name in ("learning_rate", "final_learning_rate"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be above 0 and at most 1, got {getattr(self, name)}")
+        check_rates(self.learning_rate, self.final_learning_rate)
         for name in ("samples_per_position", "max_gradient_norm"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be above 0 and finite, got {getattr(self, name)}")
@@ -77,7 +75,7 @@ class Learner:
         """Takes `num_steps` steps at the learning rate that belongs to `progress`, the share of the run that is done.
 
         `check` is called before each step and may raise. Returns None where there is nothing to learn from. Raises
-        TrainingError when the loss, its gradient or the network is not finite.
+        TrainingError when the loss, its gradient, the network or the optimizer is not finite.
         """
         if not len(replay) or num_steps < 1:
             return None
@@ -90,8 +88,8 @@ class Learner:
         for _ in range(num_steps):
             check()
             sums += self._step(replay, rng)
-        if not all(torch.isfinite(tensor).all() for tensor in self.network.state_dict().values()):
-            raise self._diverged("the network has weights that are not finite")
+        if not is_finite(self.network, self.optimizer):
+            raise self._diverged("the network or its optimizer has numbers that are not finite")
         policy_loss, value_loss, gradient_norm = (sums / num_steps).tolist()
         return Losses(num_steps, policy_loss, value_loss, gradient_norm, rate)
 
@@ -116,7 +114,4 @@ class Learner:
         return np.array([policy_loss.item(), value_loss.item(), norm.item()])
 
     def _diverged(self, what: str) -> TrainingError:
-        rate = self.optimizer.param_groups[0]["lr"]
-        return TrainingError(
-            f"{what} at step {self.num_steps} (learning rate {rate:.2g}); try a lower learner.learning_rate"
-        )
+        return diverged(what, self.num_steps, self.optimizer.param_groups[0]["lr"], "learner.learning_rate")

@@ -20,14 +20,23 @@ from torch import Tensor
 
 import agents
 from agents.networks.residual import ResidualNetwork
-from experiments.training.algorithm import Algorithm, Counters
+from experiments.training.algorithm import Algorithm, Counters, join_tensors, split_tensors
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop, TrainingError
-from experiments.training.optimizer import cosine_rate, load_optimizer_tensors, optimizer_tensors
+from experiments.training.optimizer import (
+    cosine_rate,
+    diverged,
+    is_finite,
+    load_optimizer_tensors,
+    optimizer_tensors,
+)
 from experiments.training.sb3_env import PlanesVecEnv
+from experiments.training.watched import WatchedOpponent
+from reversi_env import IllegalMoveError
 
-# The numbers of an update under sb3's names, and the signs that turn them into ours.
-_TOLD = {
+# Our names for the numbers of an update: sb3's names, and the signs that turn those into ours.
+_UPDATE_NUMBERS = {
+    # Here the clipped surrogate, near 0 by construction; under one name with AlphaZero's cross-entropy, for one plot.
     "train/policy_loss": ("train/policy_gradient_loss", 1),
     "train/value_loss": ("train/value_loss", 1),
     "train/entropy": ("train/entropy_loss", -1),
@@ -35,6 +44,7 @@ _TOLD = {
     "train/clip_fraction": ("train/clip_fraction", 1),
     "train/explained_variance": ("train/explained_variance", 1),
 }
+_RATE = "ppo.learning_rate"
 
 
 class NetworkPolicy(MaskableActorCriticPolicy):
@@ -43,8 +53,7 @@ class NetworkPolicy(MaskableActorCriticPolicy):
     It stays in evaluation mode while it learns. PPO weighs an action by the ratio of its probabilities now and when it
     was drawn; with batch norm in training mode both would depend on the other positions of their batches, and the ratio
     would be off before the first step. So the norms keep the statistics of a new network, mean 0 and variance 1, and
-    are a scale and an offset of each channel, which are learned. Statistics measured on random games, and then kept,
-    made learning no faster.
+    are a scale and an offset of each channel, which are learned (experiments/LOG.md, "MaskablePPO on 6×6").
     """
 
     def __init__(
@@ -89,7 +98,7 @@ class NetworkPolicy(MaskableActorCriticPolicy):
     def _evaluate(self, planes: Tensor, masks: np.ndarray | Tensor | None) -> tuple[MaskableDistribution, Tensor]:
         logits, values = self.network(planes.to(memory_format=torch.channels_last))
         if not torch.isfinite(logits).all():
-            raise TrainingError("the policy's logits are not finite; try a lower ppo.learning_rate")
+            raise TrainingError(f"the policy's logits are not finite; try a lower {_RATE}")
         distribution = self.action_dist.proba_distribution(action_logits=logits)
         if masks is not None:
             distribution.apply_masking(masks)
@@ -108,15 +117,16 @@ class PPO(Algorithm):
         super().__init__(config, network)
         self.counters: PPOCounters = PPOCounters()
         ppo = config.ppo
-        games = agents.make_vec(
-            ppo.opponents, ppo.num_envs, variant=self.variant, color="random", illegal_action="raise"
+        pool = [self._watched(agents.opponent_of(opponent)) for opponent in ppo.opponents]
+        self._games = PlanesVecEnv(
+            agents.make_vec(pool, ppo.num_envs, variant=self.variant, color="random", illegal_action="raise")
         )
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs leave it out
         self._model = MaskablePPO(
             NetworkPolicy,
-            PlanesVecEnv(games),
+            self._games,
             learning_rate=lambda _: self._learning_rate,
-            n_steps=ppo.num_steps,
+            n_steps=ppo.moves_per_update,
             batch_size=ppo.batch_size,
             n_epochs=ppo.num_epochs,
             gamma=1.0,
@@ -138,47 +148,63 @@ class PPO(Algorithm):
         ppo, counters, model = self.config.ppo, self.counters, self._model
         self._stop = stop
         self._gradient_norms, self._results = [], []
-        seed = np.random.SeedSequence((self.config.seed, counters.iteration), spawn_key=(2,))
-        model.set_random_seed(int(seed.generate_state(1)[0]))  # of games, actions and the order in batches
+        seed = np.random.SeedSequence(self.config.seed, spawn_key=(2, counters.iteration))
+        model.set_random_seed(int(seed.generate_state(1)[0]))  # of actions, the order in batches, and the first games
         began = time.monotonic()
         updates: list[dict[str, float]] = []
-        for update in range(ppo.num_updates):
-            model.learn(
-                ppo.num_envs * ppo.num_steps,
-                callback=self._after_moves,
-                reset_num_timesteps=update == 0,  # and all games, so that an iteration depends on its seed alone
-            )
+        moves_per_update = ppo.num_envs * ppo.moves_per_update
+        for _ in range(ppo.num_updates):
+            try:
+                # False lets the games go on; sb3 begins them where there are none yet.
+                model.learn(moves_per_update, callback=self._after_moves, reset_num_timesteps=False)
+            except IllegalMoveError as error:  # an opponent's: those of the policy are masked
+                raise TrainingError(str(error)) from None
             updates.append(dict(model.logger.name_to_value))
-        seconds = time.monotonic() - began
+        if not is_finite(self.network, model.policy.optimizer):
+            raise self._diverged("the network or its optimizer has numbers that are not finite")
+        seconds, num_moves = time.monotonic() - began, ppo.num_updates * moves_per_update
         counters.num_games += len(self._results)
-        counters.num_moves += model.num_timesteps
-        numbers = {name: sign * float(np.mean([told[key] for told in updates])) for name, (key, sign) in _TOLD.items()}
+        counters.num_moves += num_moves
+        numbers = {
+            name: sign * float(np.mean([update[key] for update in updates]))
+            for name, (key, sign) in _UPDATE_NUMBERS.items()
+        }
         if self._results:
-            numbers["rollout/score"] = (1 + float(np.mean(self._results))) / 2
+            numbers["games/score"] = (1 + float(np.mean(self._results))) / 2
         return numbers | {
             "train/gradient_norm": float(np.mean(self._gradient_norms)),
             "train/learning_rate": self._learning_rate,
             "train/steps": counters.num_steps,
-            "rollout/games": counters.num_games,
-            "rollout/moves": counters.num_moves,
-            "rollout/moves_per_s": model.num_timesteps / seconds,  # the time of learning included
+            "games/finished": counters.num_games,
+            "games/moves": counters.num_moves,
+            "games/moves_per_s": num_moves / seconds,  # the time of learning included
             "time/iteration_s": seconds,
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        return {name: tensor.clone() for name, tensor in optimizer_tensors(self._model.policy.optimizer).items()}
+        optimizer = optimizer_tensors(self._model.policy.optimizer)
+        return join_tensors(
+            games=self._games.tensors(), optimizer={name: tensor.clone() for name, tensor in optimizer.items()}
+        )
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        load_optimizer_tensors(self._model.policy.optimizer, tensors)
+        games, optimizer = split_tensors(tensors, "games", "optimizer")
+        load_optimizer_tensors(self._model.policy.optimizer, optimizer, self.counters.num_steps)
+        if games or self.counters.iteration:
+            self._games.load_tensors(games)
 
     @property
     def _learning_rate(self) -> float:
         return cosine_rate(self.config.ppo.learning_rate, self.config.ppo.final_learning_rate, self.progress)
 
-    def _after_moves(self, rollout: dict[str, Any], _: dict[str, Any]) -> bool:
+    def _watched(self, opponent: Any) -> Any:
+        """Returns an opponent that stops with the run, and fails with a sentence; a name is one that kernels play."""
+        return opponent if isinstance(opponent, str) else WatchedOpponent(opponent, lambda: self._stop.check())
+
+    def _after_moves(self, collected: dict[str, Any], _: dict[str, Any]) -> bool:
         """Takes the results of finished games from sb3's local variables; returns that collecting goes on."""
         self._stop.check()
-        self._results += rollout["rewards"][rollout["dones"]].tolist()
+        self._results += collected["rewards"][collected["dones"]].tolist()
         return True
 
     def _before_step(self, *_: Any) -> None:
@@ -187,8 +213,8 @@ class PPO(Algorithm):
         self.counters.num_steps += 1
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.ppo.max_gradient_norm)
         if not torch.isfinite(norm):
-            raise TrainingError(
-                f"the gradient's norm is not finite at step {self.counters.num_steps} "
-                f"(learning rate {self._learning_rate:.2g}); try a lower ppo.learning_rate"
-            )
+            raise self._diverged(f"the gradient's norm is {norm.item()}")
         self._gradient_norms.append(norm.item())
+
+    def _diverged(self, what: str) -> TrainingError:
+        return diverged(what, self.counters.num_steps, self._learning_rate, _RATE)

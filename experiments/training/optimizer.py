@@ -1,10 +1,20 @@
-"""What all learners want of an optimizer: a learning rate along half a cosine, and its state as named tensors."""
+"""What all learners want of an optimizer: a rate along half a cosine, finite numbers, its state as named tensors."""
 
+import itertools
 import math
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from experiments.training.interruption import TrainingError
+
+
+def check_rates(first: float, last: float) -> None:
+    """Raises ValueError for learning rates that `cosine_rate` cannot lead from one to the other."""
+    for name, rate in (("learning_rate", first), ("final_learning_rate", last)):
+        if not 0 < rate <= 1:
+            raise ValueError(f"{name} must be above 0 and at most 1, got {rate}")
 
 
 def cosine_rate(first: float, last: float, progress: float) -> float:
@@ -12,31 +22,46 @@ def cosine_rate(first: float, last: float, progress: float) -> float:
     return last + (first - last) * (1 + math.cos(math.pi * min(progress, 1.0))) / 2
 
 
+def diverged(what: str, num_steps: int, learning_rate: float, key: str) -> TrainingError:
+    """Returns the error that says what is not finite after so many steps, and by which key of the configuration."""
+    return TrainingError(f"{what} at step {num_steps} (learning rate {learning_rate:.2g}); try a lower {key}")
+
+
+def is_finite(network: nn.Module, optimizer: torch.optim.Optimizer) -> bool:
+    """Returns whether every number that a checkpoint would keep of them is finite."""
+    tensors = itertools.chain(network.state_dict().values(), optimizer_tensors(optimizer).values())
+    return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
+
+
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Returns the state of an Adam or AdamW as named tensors, not copied."""
+    """Returns the state of an Adam or AdamW as named tensors, not copied; none before its first step."""
     return {
-        f"optimizer.{index}.{name}": tensor
+        f"{index}.{name}": tensor
         for index, state in optimizer.state_dict()["state"].items()
         for name, tensor in state.items()
     }
 
 
-def load_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Takes up the state that `optimizer_tensors` gave, among other tensors.
+def load_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor], num_steps: int) -> None:
+    """Takes up the state that `optimizer_tensors` gave after so many steps.
 
     Raises ValueError where it does not fit the parameters.
     """
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    shapes = {
+        f"{index}.{name}": shape
+        for index, parameter in enumerate(parameters if num_steps else [])
+        for name, shape in (("step", torch.Size()), ("exp_avg", parameter.shape), ("exp_avg_sq", parameter.shape))
+    }
+    for name in sorted(shapes.keys() - tensors.keys()):
+        raise ValueError(f"the optimizer's state lacks {name} after step {num_steps}")
+    for name in sorted(tensors.keys() - shapes.keys()):
+        raise ValueError(f"the optimizer's state has {name}, which belongs to no parameter after step {num_steps}")
     state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        if key.startswith("optimizer."):
-            _, index, name = key.split(".")
-            state.setdefault(int(index), {})[name] = tensor
-    for number, moments in state.items():
-        shape = parameters[number].shape if 0 <= number < len(parameters) else None
-        wanted = {"step": torch.Size(), "exp_avg": shape, "exp_avg_sq": shape}
-        found = {name: tensor.shape for name, tensor in moments.items()}
-        if found != wanted or any(tensor.dtype != torch.float32 for tensor in moments.values()):
-            raise ValueError(f"the optimizer's state {number} does not fit the network")
+    for key, shape in shapes.items():
+        if tensors[key].shape != shape or tensors[key].dtype != torch.float32:
+            raise ValueError(f"the optimizer's state {key} does not fit the network")
+        index, name = key.split(".")
+        state.setdefault(int(index), {})[name] = tensors[key]
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -101,7 +101,8 @@ class Trainer:
                     if not is_last and self.config.evaluation.every and done % self.config.evaluation.every == 0:
                         rows, rated = self._rate(self.config.evaluation.num_games)
                         numbers |= rated
-                        self.report.evaluation(done, rows)
+                        if rows:
+                            self.report.evaluation(done, rows)
                 finally:  # the iteration is whole, whatever becomes of its evaluation
                     metrics.add(done, numbers)  # before its checkpoint, from which on a resumed run writes
                     if is_last or done % schedule.checkpoint_every == 0:
@@ -174,5 +175,5 @@ class Trainer:
         try:
             algorithm.counters = counters_from(type(algorithm.counters), resumed.trainer_counters)
             algorithm.load_tensors(resumed.trainer_tensors)
-        except (KeyError, ValueError, TypeError) as error:
+        except (ValueError, TypeError) as error:  # TypeError for numbers where arrays should be
             raise CheckpointError(f"the checkpoint's trainer state cannot be used: {error}") from None

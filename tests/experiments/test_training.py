@@ -175,7 +175,7 @@ def test_a_loss_that_is_not_a_number_ends_training_with_a_sentence():
     learner = Learner(network, LearnerConfig(batch_size=4))
     with torch.no_grad():
         network.pass_logit.bias.fill_(float("nan"))  # which no loss sees where nobody must pass
-    with pytest.raises(TrainingError, match=r"the network has weights that are not finite at step 1 "):
+    with pytest.raises(TrainingError, match=r"the network or its optimizer has numbers that are not finite at step 1 "):
         learner.learn(replay, 1, 0.0, rng, lambda: None)
     network = ResidualNetwork(ResidualConfig(4, 1, 2))
     learner = Learner(network, LearnerConfig(batch_size=4))
@@ -307,6 +307,21 @@ def test_a_run_that_cannot_start_leaves_no_folder(failure, tmp_path, monkeypatch
     assert train(folder=tmp_path) != cli.DONE
     assert "Traceback" not in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "phrase", ["CUDA out of memory", "DefaultCPUAllocator: can't allocate memory", "not enough memory"]
+)
+def test_only_the_end_of_the_memory_is_taken_for_it(phrase, tmp_path, monkeypatch, capsys):
+    def fail(trainer, phrase=phrase):
+        raise RuntimeError(phrase)
+
+    monkeypatch.setattr("experiments.train.Trainer.run", fail)
+    assert train(folder=tmp_path) == cli.FAILED
+    assert f"not enough memory ({phrase}); what takes most are" in capsys.readouterr().err
+    monkeypatch.setattr("experiments.train.Trainer.run", lambda trainer: fail(trainer, "the memory of this is gone"))
+    with pytest.raises(RuntimeError, match="the memory of this is gone"):
+        train(folder=tmp_path)
 
 
 def test_a_run_goes_on_where_nobody_reads_its_progress(tmp_path, monkeypatch):
@@ -487,14 +502,17 @@ def test_trainer_state_that_does_not_fit_is_refused(tmp_path, capsys):
     saved = read_checkpoint(run / CHECKPOINTS / "000002", with_trainer=True)
     for number, (tensors, counters, sentence) in enumerate(
         (
-            ({"optimizer.0.exp_avg_sq": torch.zeros(1)}, {}, "the optimizer's state 0 does not fit"),
-            ({"optimizer.99.step": torch.zeros(())}, {}, "the optimizer's state 99 does not fit"),
+            ({"optimizer.0.exp_avg_sq": torch.zeros(1)}, {}, "the optimizer's state 0.exp_avg_sq does not fit"),
+            ({"optimizer.99.step": torch.zeros(())}, {}, "the optimizer's state has 99.step, which belongs to no"),
+            ({"optimizer.step": torch.zeros(())}, {}, "the optimizer's state has step, which belongs to no"),
+            ({"games.turn": torch.zeros(1)}, {}, "it has games.turn, which belongs neither to replay nor to optimizer"),
             ({"replay.value": torch.zeros(1)}, {}, "of one length"),
             ({}, {"num_games": -1}, "num_games is -1"),
             ({}, {"num_games": "many"}, "num_games is 'many'"),
             ({}, {"elapsed_s": float("nan")}, "elapsed_s is nan"),
             ({}, {"iteration": 0}, "positions before the first iteration"),
-            ({}, {"more": 1}, "more"),
+            ({}, {"more": 1}, "is it another algorithm's?"),
+            ({}, {"num_steps": 0}, "which belongs to no parameter after step 0"),
         ),
         start=3,
     ):
