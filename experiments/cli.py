@@ -4,10 +4,14 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. `REVERSI_DEBUG=1` 
 imported before a verb is known, so that the help is there at once.
 """
 
+import contextlib
 import importlib
 import io
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -18,10 +22,11 @@ class Verb(NamedTuple):
 
     module: str
     summary: str
+    handles_signals: bool = False  # else SIGTERM interrupts it
 
 
 MAIN_VERBS = {
-    "train": Verb("experiments.train", "train a network, by self-play or against opponents, from a config"),
+    "train": Verb("experiments.train", "train a network, by self-play or against opponents, from a config", True),
     "evaluate": Verb("experiments.evaluate", "rate an agent against others"),
     "tournament": Verb("experiments.tournament", "rate agents against each other, everyone against everyone"),
     "play": Verb("experiments.play", "play in the terminal, against an agent or a friend"),
@@ -95,7 +100,22 @@ def _call(verb: Verb, arguments: list[str]) -> int:
     # Torch asks at import. Our networks are small: two threads in one call gain little on an idle machine and lose most
     # of their speed on a busy one, and training keeps its cores at work by threads of its own.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    return int(importlib.import_module(verb.module).main(arguments))
+    run = importlib.import_module(verb.module).main
+    with contextlib.nullcontext() if verb.handles_signals else _interrupted_by_sigterm():
+        return int(run(arguments))
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Makes SIGTERM do what Ctrl-C does, so that nothing unfinished is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # a handler may only be set in the main thread
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _complain(first: str, second: str, members: list[str]) -> NoReturn:

@@ -11,14 +11,16 @@ which takes each batch as it is. Data sets can be pickled, so workers may be spa
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
 
 import numpy as np
 
 from reversi_env.bitboard import store
 from reversi_env.encoding import NUM_PLANES, write_planes
+from reversi_env.game import Game
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
+from reversi_env.naming import UsageError
 from reversi_env.playouts import NO_MOVE, random_games
 from reversi_env.position import Position
 from reversi_env.records.record import GameRecord
@@ -29,6 +31,7 @@ from reversi_env.variant import Variant
 Sample: TypeAlias = dict[str, Any]  # arrays by name
 
 _BLOCK = 1 << 16  # games looked at together
+_UINT8 = frozenset(range(256))
 
 
 class Part(NamedTuple):
@@ -49,12 +52,18 @@ class _Dataset:
         raise NotImplementedError
 
     def __getitem__(self, index: int | slice | Sequence[int] | np.ndarray) -> Sample:
-        """Returns a sample, or a batch; an index may count from the end. Raises IndexError."""
+        """Returns a sample, or a batch for a slice, for several indices, or for a mask, bool [len].
+
+        An index may count from the end. Raises IndexError for one outside, and TypeError for what is no index.
+        """
         if isinstance(index, slice):
             return self.batch(np.arange(*index.indices(len(self)), dtype=np.int64))
-        if isinstance(index, Sequence | np.ndarray):
-            return self.batch(self._checked(np.asarray(index, np.int64).reshape(-1)))
-        batch = self.batch(self._checked(np.array([operator.index(index)])))
+        indices = np.asarray(index)
+        if indices.ndim:
+            return self.batch(self._checked(indices))
+        if indices.dtype == bool:
+            raise TypeError(f"a sample's index is an integer, not {index!r}")
+        batch = self.batch(self._checked(indices.reshape(1)))
         return {name: values[0] for name, values in batch.items()}
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
@@ -63,9 +72,21 @@ class _Dataset:
         return [{name: values[row] for name, values in batch.items()} for row in range(len(indices))]
 
     def _checked(self, indices: np.ndarray) -> np.ndarray:
+        """Returns indices, or the places of a mask, int64 [B], each in 0..len−1."""
         size = len(self)
+        if indices.ndim != 1:
+            raise IndexError(f"indices have one dimension, not {indices.ndim}")
+        if indices.dtype == bool:
+            if len(indices) != size:
+                raise IndexError(f"the mask is for {len(indices)} samples; the data set has {size}")
+            return np.flatnonzero(indices)
+        if not len(indices):
+            return np.zeros(0, np.int64)
+        if indices.dtype.kind not in "iu":
+            raise TypeError(f"indices are integers of 64 bits, not {indices.dtype}: {indices[0]!r}")
         if len(wrong := indices[(indices < -size) | (indices >= size)]):
             raise IndexError(f"there is no sample {wrong[0]}; the data set has {size}")
+        indices = indices.astype(np.int64)
         return np.where(indices < 0, indices + size, indices)
 
 
@@ -87,14 +108,15 @@ class GameDataset(_Dataset):
     def random(cls, variant: Variant | str, num_games: int, seed: int, first: int = 0) -> Self:
         """Returns `random_games` of a seed from a variant's start, passes written."""
         variant = Variant.of(variant)
-        games = random_games(Position(variant), num_games, seed, first)
+        games = random_games(Position(variant), num_games, check_seed(seed), first)
         return cls(variant, [Part(games.moves, games.black_scores.astype(np.int8))])
 
     @classmethod
     def from_records(cls, records: Iterable[GameRecord], variant: Variant | None = None) -> Self:
         """Returns recorded games, passes written; scores follow from the moves, or else are as stated.
 
-        The variant is the first game's where none is given. Raises ValueError for a game that is not played by it.
+        The variant is the first game's where none is given. Raises ValueError for a game that is not played by it, or
+        has a move that is not legal.
         """
         records = iter(records)
         if variant is None:
@@ -137,7 +159,8 @@ class PositionDataset(_Dataset):
     move: int64, the action that was played.
     score, result: float32, the final score in discs, and its sign.
 
-    A batch is played anew from the moves, about 300,000 positions a second, so that nothing is kept beside the games.
+    A batch is played anew from the moves, about 300,000 positions a second; beside the games, eight bytes are kept for
+    each of them.
     """
 
     def __init__(self, games: GameDataset) -> None:
@@ -205,13 +228,21 @@ def _find_positions(
         blacks[row] = black
 
 
+def check_seed(seed: int) -> int:
+    """Returns the seed of random games; raises UsageError for one that would be taken for another."""
+    if not 0 <= operator.index(seed) < 2**64:
+        raise UsageError(f"a seed is a whole number from 0 to 2^64 - 1, got {seed}")
+    return operator.index(seed)
+
+
 # Records as arrays
 
 
 def parts_of(records: Iterable[GameRecord], variant: Variant) -> Iterator[Part]:
-    """Yields recorded games by the thousand, passes written; raises ValueError for one that is not played by `variant`.
+    """Yields recorded games by the thousand, passes written.
 
-    Scores are those to which the moves lead under the variant, or else as stated, within what a board can hold.
+    Scores are those to which the moves lead under the variant, or else as stated, within what a board can hold. Raises
+    ValueError for a game that is not played by `variant`, or has a move that is not legal.
     """
     start = Position(variant)
     remaining = iter(records)
@@ -219,12 +250,22 @@ def parts_of(records: Iterable[GameRecord], variant: Variant) -> Iterator[Part]:
         for record in block:
             if not is_played_alike(record.variant, variant):
                 raise ValueError(f"a game of {record.variant.name} is none of {variant.name}")
-        moves = moves_array([record.moves for record in block])
-        scores = replay(start, moves).black_scores
+            if len(record.moves) > 2 * variant.num_squares or not _UINT8.issuperset(record.moves):
+                _refuse(record, start)
+        games = replay(start, moves_array([record.moves for record in block]))
+        for index in np.flatnonzero(games.num_legal != [len(record.moves) for record in block]):
+            _refuse(block[index], start)
         stated = [NO_SCORE if record.black_score is None else record.black_score for record in block]
         most = variant.num_squares
         told = np.array([score if score == NO_SCORE else max(-most, min(score, most)) for score in stated], np.int8)
-        yield Part(moves, np.where(scores == NO_SCORE, told, scores))
+        longest = games.lengths.max()
+        yield Part(games.moves[:, :longest], np.where(games.black_scores == NO_SCORE, told, games.black_scores))
+
+
+def _refuse(record: GameRecord, start: Position) -> NoReturn:
+    """Raises ValueError that names the first move of a game which is not legal."""
+    Game.from_moves(record.moves, start)
+    raise AssertionError("the replay stopped at a move that the game takes")
 
 
 def is_played_alike(variant: Variant, other: Variant) -> bool:

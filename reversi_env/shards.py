@@ -11,21 +11,24 @@ Representations", arXiv:2210.13382). A square is row · size + column. Passes ar
 with a reader of .npy can use the files; `open_dataset` maps them into memory as a `GameDataset`.
 """
 
+import contextlib
 import hashlib
+import io
 import itertools
 import json
+import math
 import operator
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from reversi_env.datasets import GameDataset, Part, parts_of
-from reversi_env.durable import new_file, new_folder, temporary_prefix, write_file
+from reversi_env.datasets import GameDataset, Part, check_seed, parts_of
+from reversi_env.durable import is_unfinished, locked, new_file, new_folder, write_file
 from reversi_env.jit import kernel
 from reversi_env.naming import UnknownNameError, UsageError
 from reversi_env.playouts import NO_MOVE, random_games
@@ -40,6 +43,7 @@ MANIFEST = "manifest.json"
 
 _BLOCK = 1 << 14  # games made at a time
 _MOST_SHARDS = 10_000
+_MOST_GAMES = 1 << 40
 _LARGEST_MANIFEST = 1 << 24  # bytes
 
 OnShard: TypeAlias = Callable[[int, int, bool], None]  # shards so far, of how many, whether this one was there already
@@ -54,25 +58,24 @@ class Plan:
     """What a data set is to hold."""
 
     variant: Variant
-    games: int
+    num_games: int
     games_per_shard: int = 100_000  # a shard is held in memory while it is made
     passes: str = "omit"
 
     def __post_init__(self) -> None:
-        for name, number in (("games", self.games), ("games_per_shard", self.games_per_shard)):
-            if not isinstance(number, int) or number < 1:
-                raise UsageError(f"{name} is a whole number, at least 1, got {number!r}")
+        for name in ("num_games", "games_per_shard"):
+            object.__setattr__(self, name, _checked_number(name.removeprefix("num_"), getattr(self, name)))
         if self.passes not in PASSES:
             raise UnknownNameError("way to treat passes", self.passes, PASSES)
         if self.num_shards > _MOST_SHARDS:
             raise UsageError(
-                f"{self.games} games make {self.num_shards} shards of {self.games_per_shard}; a data set has "
+                f"{self.num_games} games make {self.num_shards} shards of {self.games_per_shard}; a data set has "
                 f"{_MOST_SHARDS} at most, so put more games in each"
             )
 
     @property
     def num_shards(self) -> int:
-        return -(-self.games // self.games_per_shard)
+        return -(-self.num_games // self.games_per_shard)
 
     @property
     def row_length(self) -> int:
@@ -83,7 +86,17 @@ class Plan:
     def games_of(self, shard: int) -> range:
         """Returns the numbers of a shard's games."""
         first = shard * self.games_per_shard
-        return range(first, min(first + self.games_per_shard, self.games))
+        return range(first, min(first + self.games_per_shard, self.num_games))
+
+
+def _checked_number(name: str, number: SupportsIndex) -> int:
+    """Returns a number of games as a plain int; raises UsageError where it makes no sense."""
+    is_whole = isinstance(number, SupportsIndex) and not isinstance(number, bool)
+    if not is_whole or operator.index(number) < 1:
+        raise UsageError(f"{name} is a whole number, at least 1, got {number!r}")
+    if operator.index(number) > _MOST_GAMES:
+        raise UsageError(f"{name} is at most {_MOST_GAMES}, more than any disk holds")
+    return operator.index(number)
 
 
 def write_random_games(folder: Path, plan: Plan, seed: int, on_shard: OnShard | None = None) -> None:
@@ -92,21 +105,35 @@ def write_random_games(folder: Path, plan: Plan, seed: int, on_shard: OnShard | 
     Goes on where an earlier call with the same arguments was stopped: the shards that it finished are checked and kept,
     or made anew where they are damaged.
 
-    Raises UsageError where the folder holds a data set by another plan, DatasetError where it holds something else, and
-    OSError on a full disk.
+    Raises UsageError where the folder holds a data set by another plan, DatasetError where it holds something else or
+    another process writes to it, and OSError on a full disk.
     """
-    described = _described(plan, {"kind": "random games", "seed": operator.index(seed)})
+    described = _described(plan, {"kind": "random games", "seed": check_seed(seed)})
     folder.mkdir(parents=True, exist_ok=True)
-    _clear_unfinished(folder)
-    shards = _finished_shards(folder, described)
-    _write_manifest(folder, described, shards)
-    for shard in range(plan.num_shards):
-        is_kept = shard < len(shards) and _is_intact(folder, shard, shards[shard])
-        if not is_kept:
-            shards[shard : shard + 1] = [_write_shard(folder, shard, _random_part(plan, seed, plan.games_of(shard)))]
-            _write_manifest(folder, described, shards)
-        if on_shard:
-            on_shard(shard + 1, plan.num_shards, is_kept)
+    with _alone_in(folder):
+        shards = _finished_shards(folder, described)
+        _write_manifest(folder, described, shards)
+        for shard in range(plan.num_shards):
+            is_kept = shard < len(shards) and _is_intact(folder, shard, shards[shard])
+            if not is_kept:
+                part = _random_part(plan, seed, plan.games_of(shard))
+                shards[shard : shard + 1] = [_write_shard(folder, shard, part)]
+                _write_manifest(folder, described, shards)
+            if on_shard:
+                on_shard(shard + 1, plan.num_shards, is_kept)
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Keeps other processes from writing a data set there; raises DatasetError where one does."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder))
+        except BlockingIOError:
+            raise DatasetError(f"another process is writing a data set to {folder}; name another folder") from None
+        except OSError:
+            pass  # a file system without locks
+        yield
 
 
 def write_recorded_games(
@@ -119,8 +146,8 @@ def write_recorded_games(
 ) -> Plan:
     """Writes a data set of recorded games as a whole, and returns what it holds; `files` are named in the manifest.
 
-    Raises FileExistsError where the folder is there, ValueError for a game that is not played by `variant`, and where
-    there is none; OSError on a full disk.
+    Raises FileExistsError where the folder is there, ValueError for a game that is not played by `variant` or has a
+    move that is not legal, and where there is no game; OSError on a full disk.
     """
     plan = Plan(variant, games_per_shard, games_per_shard, passes)  # of one shard at first
     remaining = iter(records)
@@ -260,24 +287,30 @@ def _check_digest(path: Path, digest: str) -> None:
 
 
 def _mapped(path: Path, dtype: str, *shape: int) -> np.ndarray:
+    """Returns an array on disk.
+
+    The header is compared and not parsed: NumPy's parser lets out errors of all kinds when a header is damaged.
+    """
+    header = _header(dtype, shape)
+    wanted = len(header) + math.prod(shape) * np.dtype(dtype).itemsize
     try:
-        array = np.lib.format.open_memmap(path, mode="r")
+        with open(path, "rb") as file:
+            if file.read(len(header)) != header:
+                raise DatasetError(f"{path} is no NumPy file of {dtype} {list(shape)}, of which the manifest tells")
+            size = os.fstat(file.fileno()).st_size
+        if size != wanted:
+            raise DatasetError(f"{path} has {size} bytes, where {dtype} {list(shape)} take {wanted}: it was cut short")
+        return np.memmap(path, dtype, "r", len(header), shape)
     except OSError as error:
         raise DatasetError(f"{path} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # which is what NumPy makes of any damage
-        raise DatasetError(f"{path} is no NumPy file, or was cut short: {error}") from None
-    if array.shape != shape or array.dtype != dtype:
-        raise DatasetError(
-            f"{path} holds {array.dtype} {list(array.shape)}, where the manifest tells of {dtype} {list(shape)}"
-        )
-    return array
 
 
-def _clear_unfinished(folder: Path) -> None:
-    """Takes away what a killed process left half written."""
-    for name in ("games-[0-9]*.npy", "scores-[0-9]*.npy", MANIFEST):
-        for unfinished in folder.glob(f"{temporary_prefix(folder / name)}*"):
-            unfinished.unlink(missing_ok=True)
+def _header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """Returns how a file begins that `np.save` writes."""
+    file = io.BytesIO()
+    fields = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, fields)
+    return file.getvalue()
 
 
 # The manifest
@@ -289,14 +322,14 @@ def _described(plan: Plan, origin: dict[str, Any]) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "variant": asdict(plan.variant),
         "origin": origin,
-        "games": plan.games,
+        "games": plan.num_games,
         "games_per_shard": plan.games_per_shard,
         "passes": plan.passes,
         "pass": plan.variant.pass_move,
         "padding": NO_MOVE,
         "no_score": NO_SCORE,
         "dtype": "uint8",
-        "shape": [plan.games, plan.row_length],
+        "shape": [plan.num_games, plan.row_length],
         "version": _version(),
     }
 
@@ -360,7 +393,7 @@ def _check_shards(folder: Path, shards: object) -> None:
 def _finished_shards(folder: Path, described: dict[str, Any]) -> list[dict[str, str]]:
     """Returns the digests of what an earlier call finished; raises UsageError where it had another plan."""
     if not (folder / MANIFEST).exists():
-        if any(folder.iterdir()):
+        if any(not is_unfinished(name, folder / MANIFEST) for name in os.listdir(folder)):
             raise DatasetError(f"{folder} holds files, and no data set; name a folder that is new or empty")
         return []
     manifest = _read_manifest(folder)

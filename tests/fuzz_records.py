@@ -150,6 +150,7 @@ TEXT = (
         b"%",
     ),
     *(b"pass", b"PA", b"--", b"f5", b"F5", b"j10", b"a0", b"@@", b"/", b"//", b":", b";", b",", b".", b"#"),
+    *(b"-", b"|", b"(34-30)", b"| +2", b"1 f5 2 d6", b"f5-d6"),
 )
 TREE = (
     *(
@@ -170,6 +171,16 @@ TREE = (
     ),
     *(b"GM[Othello]", b"GM[2]", b"SZ[8]", b"SZ[10]", b"AB[a1][h8]", b"AW[a1:h8]", b"PL[W]", b"RE[B+R]", b"RE[", b"TI["),
     *(b"BO[8 ", b"TY[10]", b"TY[8r20]", b"KO[]", b"KM[]", b"PB[", b"DT[", b"C[", b"VA[", b"(;GM[Othello]PC[GGS/os]"),
+    *(
+        b"(;GM[2\\]",
+        b"CA[koi8-r]",
+        b"CA[utf-16]",
+        b"CA[Shift_JIS]",
+        b"CA[unicode_escape]",
+        b"SZ[08]",
+        b"SZ[6x6]",
+        b"TY[8r]",
+    ),
 )
 BINARY = (b"\0\0\0\0", b"\xff\xff", b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", b"\x0a", b"\x38", b"\x00\x01", b"\x41")
 

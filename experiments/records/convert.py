@@ -5,7 +5,8 @@
 
 A game that is no game, or that the other format cannot hold, is left out, with a sentence. WTHOR's names are read from
 .jou and .trn files beside the games, called like them or WTHOR, and are written beside them. What a format has no
-place for is lost. An old file is replaced when all is done, and stays as it was when something fails.
+place for is lost. Old files are replaced when all is done, and stay as they were when something fails. Exit code 1
+where games were left out.
 """
 
 import itertools
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from experiments.arguments import UsageError, parse, setting
 from experiments.records.faults import Faults
+from experiments.records.transcripts import variant_of_transcripts
 from reversi_env import Variant
 from reversi_env.records.formats import KINDS, Record, format_of, read_records, write_records
 from reversi_env.records.record import OnFault, RecordError
@@ -24,7 +26,9 @@ from reversi_env.records.record import OnFault, RecordError
 class ConvertSettings:
     """What is assumed, and what happens to games with faults."""
 
-    variant: str | None = setting(None, "of transcripts that are read, which do not say it (default: othello)")
+    variant: str | None = setting(
+        None, "of transcripts that are read, which do not say it (default: othello, tournament scoring)"
+    )
     strict: bool = setting(False, "fail at the first fault instead of leaving the game out")
 
 
@@ -66,8 +70,8 @@ def main(arguments: list[str]) -> int:
         raise UsageError("convert what into what? reversi records convert IN [IN ...] OUT")
     *sources, target = files
     faults = Faults()
-    variant = None if settings.variant is None else Variant.named(settings.variant)
+    variant = variant_of_transcripts(settings.variant, sources)
     number = convert(sources, target, None if settings.strict else faults.add, variant)
     faults.print_number()
     print(f"{target}: {number} {KINDS[format_of(target).record]}")
-    return 0
+    return 1 if faults.number else 0

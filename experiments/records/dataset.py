@@ -22,7 +22,8 @@ from experiments.arguments import UsageError, parse, setting
 from experiments.records.faults import Faults
 from reversi_env import Variant
 from reversi_env.datasets import is_played_alike
-from reversi_env.records.formats import format_of, read_records
+from reversi_env.durable import check_free
+from reversi_env.records.formats import FORMATS, format_of, read_records
 from reversi_env.records.record import GameRecord, RecordError
 from reversi_env.shards import PASSES, Plan, write_random_games, write_recorded_games
 
@@ -47,6 +48,8 @@ def main(arguments: list[str]) -> int:
     if not words:
         raise UsageError("a data set in which folder? reversi records dataset FOLDER [FILE ...]")
     folder, *files = words
+    if Path(folder).suffix.lower() in FORMATS:
+        raise UsageError(f"{folder} is called like a file of records; it comes behind the FOLDER to write")
     began = time.process_time()
     plan = _write_recorded(Path(folder), files, settings) if files else _write_random(Path(folder), settings)
     cpu_s = time.process_time() - began
@@ -54,14 +57,14 @@ def main(arguments: list[str]) -> int:
         figures = {
             "folder": folder,
             "variant": plan.variant.name,
-            "games": plan.games,
+            "games": plan.num_games,
             "shards": plan.num_shards,
             "cpu_s": cpu_s,
-            "games_per_cpu_s": plan.games / max(cpu_s, time.get_clock_info("process_time").resolution),
+            "games_per_cpu_s": plan.num_games / max(cpu_s, time.get_clock_info("process_time").resolution),
         }
         print(json.dumps(figures))
     else:
-        print(f"{folder}: {plan.games:,} games of {plan.variant.name}, {plan.num_shards} shards, {cpu_s:.3g} CPU s")
+        print(f"{folder}: {plan.num_games:,} games of {plan.variant.name}, {plan.num_shards} shards, {cpu_s:.3g} CPU s")
     return 0
 
 
@@ -92,6 +95,7 @@ def _write_recorded(folder: Path, files: Sequence[str], settings: DatasetSetting
     for file in files:
         if format_of(file).record is not GameRecord:
             raise UsageError(f"{file} holds no games")
+    check_free(folder)
     named = None if settings.variant is None else Variant.named(settings.variant)
     faults = Faults()
     games = _games(files, faults, named)

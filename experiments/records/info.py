@@ -4,7 +4,8 @@
     reversi records info wthor/*.wtb --json
 
 The format is that of the file's ending: .wtb (WTHOR), .ggf, .sgf, .txt (transcripts, a game a line) or .obf (endgame
-problems). A result agrees when it is the score that the moves lead to. Exit code 1 when a file has faults.
+problems). A result agrees when it is the score that the moves lead to under the variant's scoring. Exit code 1 when a
+file has faults.
 """
 
 import itertools
@@ -15,15 +16,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from experiments.arguments import UsageError, parse, setting
+from experiments.records.transcripts import variant_of_transcripts
 from experiments.tables import print_figures
 from reversi_env import Position, Variant
+from reversi_env.records.dates import Date, parse_date
 from reversi_env.records.formats import format_of, read_records
 from reversi_env.records.record import GameRecord, RecordError
 from reversi_env.replay import moves_array, replay
 
 SHOWN_FAULTS = 3  # of each file, in full
 BATCH = 4096  # records that are replayed together
-DAY = len("2003-12-15")  # a date without the time of day
 COUNTS = (
     "games",
     "finished",
@@ -56,7 +58,7 @@ HEADER = (
 class InfoSettings:
     """What is assumed, and how the figures are printed."""
 
-    variant: str | None = setting(None, "of transcripts, which do not say it (default: othello)")
+    variant: str | None = setting(None, "of transcripts, which do not say it (default: othello, tournament scoring)")
     json: bool = setting(False, "print figures as JSON")
 
 
@@ -70,8 +72,8 @@ class Summary:
     most_passes: int = 0  # in one game
     first_faults: list[str] = field(default_factory=list)
     players: set[str] = field(default_factory=set)
-    first_date: str = ""
-    last_date: str = ""
+    first_date: Date | None = None  # of the dates that can be read
+    last_date: Date | None = None
 
     def add_fault(self, error: RecordError) -> None:
         self.counts["faults"] += 1
@@ -99,8 +101,8 @@ class Summary:
         self.most_passes = max(self.most_passes, int(num_passes.max()))
         for game in games:
             self.players.update(_players_of(game))
-        for date in {game.date[:DAY] for game in games}:
-            self._add_date(date)
+        for date in {game.date for game in games}:
+            self._add_date(parse_date(date))
 
     def add(self, other: "Summary") -> None:
         """Counts what another file holds."""
@@ -110,20 +112,21 @@ class Summary:
         self._add_date(other.first_date)
         self._add_date(other.last_date)
 
-    def _add_date(self, date: str) -> None:
+    def _add_date(self, date: Date | None) -> None:
         if date:
             self.first_date = min(self.first_date or date, date)
-            self.last_date = max(self.last_date, date)
+            self.last_date = max(self.last_date or date, date)
 
     def figures(self) -> dict[str, Any]:
         """Returns what `--json` prints."""
         counts = {name: self.counts[name] for name in COUNTS}
-        return {**vars(self), "counts": counts, "players": len(self.players)}
+        dates = {"first_date": _shown(self.first_date), "last_date": _shown(self.last_date)}
+        return {**vars(self), "counts": counts, "players": len(self.players), **dates}
 
     def row(self) -> list[str]:
         """Returns what a line of the table shows under `HEADER`."""
         counts = self.counts
-        dates = f"{self.first_date} – {self.last_date}" if self.first_date != self.last_date else self.first_date
+        first, last = _shown(self.first_date), _shown(self.last_date)
         return [
             self.file,
             self.format,
@@ -132,8 +135,12 @@ class Summary:
             *(str(counts[name]) for name in ("wipeouts", "draws")),
             f"{counts['results_agreeing']} of {counts['results_told']}",
             str(len(self.players)),
-            dates,
+            f"{first} – {last}" if first != last else first,
         ]
+
+
+def _shown(date: Date | None) -> str:
+    return "" if date is None else str(date)
 
 
 def summary_of(path: str, variant: Variant | None = None) -> Summary:
@@ -169,19 +176,29 @@ def main(arguments: list[str]) -> int:
         raise UsageError("info on which files? reversi records info FILE [FILE ...]")
     for file in files:
         format_of(file)  # a file of an unknown format is named before the first is read
-    variant = None if settings.variant is None else Variant.named(settings.variant)
-    summaries = [summary_of(file, variant) for file in files]
+    variant = variant_of_transcripts(settings.variant, files)
+    summaries: list[Summary] = []
+    try:
+        summaries.extend(summary_of(file, variant) for file in files)
+    finally:  # one file that is not there need not cost the work on the others
+        _print(summaries, settings.json)
+    return 1 if any(summary.counts["faults"] for summary in summaries) else 0
+
+
+def _print(summaries: Sequence[Summary], as_json: bool) -> None:
+    """Prints what the files hold, and what is in all of them; nothing where there is none."""
+    if not summaries:
+        return
     total = Summary("total", "")
     for summary in summaries:
         total.add(summary)
-    if settings.json:
+    if as_json:
         figures = {"files": [summary.figures() for summary in summaries], "total": total.figures()}
         print(json.dumps(figures, indent=1))
     else:
-        print_figures(HEADER, [summary.row() for summary in (*summaries, *([total] if len(files) > 1 else []))])
+        print_figures(HEADER, [summary.row() for summary in (*summaries, *([total] if len(summaries) > 1 else []))])
         for summary in summaries:
             _print_faults(summary)
-    return 1 if total.counts["faults"] else 0
 
 
 def _print_faults(summary: Summary) -> None:

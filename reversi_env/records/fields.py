@@ -10,20 +10,16 @@ Properties of our own carry what the formats lack, so that a record survives the
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from itertools import compress
-from typing import NamedTuple, TypeAlias, TypedDict
+from typing import TypeAlias
 from urllib.parse import quote, unquote
 
-from reversi_env.geometry import SIZES
-from reversi_env.notation import BLACK, parse_move, square_name
-from reversi_env.records.properties import Properties, escape
-from reversi_env.records.record import Clock, GameRecord, RecordError, WthorFacts, place_moves, shown
+from reversi_env.records.properties import escape
+from reversi_env.records.record import Clock, GameRecord, RecordError, WthorFacts
 from reversi_env.variant import GOALS, SCORINGS, STARTS, Variant
 
-BLACK_MOVE, WHITE_MOVE = "B", "W"
 CARRIERS = ("RU", "WTHOR", "TEXT", "TAG")
 
 _MAX_NUMBER_LENGTH = 40
@@ -33,9 +29,6 @@ _FIVE_INTEGERS = re.compile(r"\s+".join([r"(-?\d{1,9})"] * 5), re.ASCII)
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LINE_BREAK = re.compile(r"\r\n?|\n\r?|[\t\v\f]")
-_BLACK_FIRST = (BLACK_MOVE, WHITE_MOVE) * (SIZES[-1] ** 2 + 1)
-_WHITE_FIRST = (WHITE_MOVE, BLACK_MOVE) * (SIZES[-1] ** 2 + 1)
-_MOVES = frozenset((BLACK_MOVE, WHITE_MOVE))
 _FLAGS = {"r": "resignation", "t": "timeout", "s": "agreement"}
 _GIVEN = "given"  # a start that is a board, though it may look like one with a name
 
@@ -52,14 +45,6 @@ def root_from(entries: Iterable[tuple[str, str]]) -> Root:
     return {name: "\n".join(of_name) for name, of_name in values.items()}
 
 
-def encode(text: str) -> bytes:
-    """Returns a record as UTF-8; raises RecordError where it has half of a surrogate pair, which no file can hold."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise RecordError(f"{shown(text[error.start : error.end])} is no character that a file can hold") from None
-
-
 # Numbers
 
 
@@ -74,9 +59,14 @@ def parse_number(text: str) -> float | None:
 
 def number_text(number: float) -> str:
     """Returns the shortest text that `parse_number` reads as this number; raises RecordError where there is none."""
-    if not math.isfinite(number) or float(number) != number:
-        raise RecordError(f"{number} is no number that can be written; numbers are finite, integers at most 2^53")
-    return repr(float(number)).removesuffix(".0")
+    try:
+        written = float(number)
+    except OverflowError:
+        written = math.inf
+    if not math.isfinite(written) or written != number:
+        told = number if math.isfinite(written) else written
+        raise RecordError(f"{told} is no number that can be written; numbers are finite, integers at most 2^53")
+    return repr(written).removesuffix(".0")
 
 
 def signed_text(number: float) -> str:
@@ -280,131 +270,3 @@ def wthor_property(facts: WthorFacts | None) -> str:
     if not _FIVE_INTEGERS.fullmatch(text):
         raise RecordError(f"WTHOR's numbers are integers of at most nine digits, not {text}")
     return f"WTHOR[{text}]"
-
-
-# Moves
-
-
-@lru_cache
-def move_names(size: int) -> tuple[str, ...]:
-    """Returns the names of the squares of a board and of the pass, in the order of their numbers."""
-    return tuple(square_name(move, size) for move in range(size * size + 1))
-
-
-@lru_cache
-def _moves_by_name(size: int) -> dict[str, int]:
-    names = {name: move for move, name in enumerate(move_names(size))}
-    return {**names, **{name.upper(): move for name, move in names.items()}, "": size * size}
-
-
-class Told(NamedTuple):
-    """The properties of a record, its moves apart: bare ones, or else any."""
-
-    run: list[str]  # bare moves, each like "B[f5"
-    colors: list[str]  # of other moves, BLACK_MOVE or WHITE_MOVE
-    moves: list[str]
-    nodes: Sequence[int]  # where the moves stand
-    others: list[tuple[str, str, int]]  # name, value, node
-
-
-def told_by(properties: Properties) -> Told:
-    """Returns the properties, the moves apart from the others."""
-    names, values, nodes, run = properties
-    others = [entry for entry in zip(names, values, nodes, strict=False) if entry[0] not in _MOVES]
-    run_nodes = range(nodes[-1], nodes[-1] + len(run))
-    if len(others) == len(names):
-        return Told(run, [], [], run_nodes, others)
-    is_move = [name in _MOVES for name in names]
-    return Told(
-        [],
-        [*compress(names, is_move), *(play[0] for play in run)],
-        [*compress(values, is_move), *(play[2:] for play in run)],
-        [*compress(nodes, is_move), *run_nodes],
-        others,
-    )
-
-
-@lru_cache
-def _plays_by_text(size: int) -> dict[str, tuple[str, int]]:
-    names = enumerate(move_names(size))
-    return {f"{color}[{name}": (color, move) for move, name in names for color in (BLACK_MOVE, WHITE_MOVE)}
-
-
-def parse_plays(told: Told, names: Sequence[str], size: int) -> tuple[Sequence[str], Sequence[int]]:
-    """Returns the colors and the moves told; `names` are those of `told.moves`. Raises RecordError as `parse_moves`."""
-    if not told.run:
-        return told.colors, parse_moves(names, size)
-    known = _plays_by_text(size)
-    try:
-        colors, moves = zip(*map(known.__getitem__, told.run), strict=True)
-    except KeyError:
-        return (), parse_moves([play[2:] for play in told.run], size)  # which says what is wrong
-    return colors, moves
-
-
-def parse_moves(names: Sequence[str], size: int) -> list[int]:
-    """Returns the moves of these names, an empty one being a pass; raises RecordError for the first that is none."""
-    known = _moves_by_name(size)
-    try:
-        return list(map(known.__getitem__, names))
-    except KeyError:
-        return [_parse_move(name, size) for name in names]
-
-
-def _parse_move(name: str, size: int) -> int:
-    try:
-        return parse_move(name, size) if name.strip() else size * size
-    except ValueError:
-        last = square_name(size * size - 1, size)
-        right = f"squares are a1 to {last}, a pass is 'pass'"
-        raise RecordError(f"{shown(name.strip())} is not a square of {size}×{size}; {right}") from None
-
-
-def movers(variant: Variant) -> Sequence[str]:
-    """Returns whose turn it is, BLACK_MOVE or WHITE_MOVE, at each ply of the longest game."""
-    return _BLACK_FIRST if variant.start_board[1] == BLACK else _WHITE_FIRST
-
-
-class Play(TypedDict):
-    """What a `GameRecord` holds of the moves."""
-
-    moves: tuple[int, ...]
-    evaluations: tuple[float | None, ...]
-    times_s: tuple[float | None, ...]
-
-
-def play_from(
-    variant: Variant,
-    colors: Sequence[str],
-    told: Sequence[int],
-    evaluations: Sequence[float | None],
-    times_s: Sequence[float | None],
-) -> Play:
-    """Returns the moves told, each by the color BLACK_MOVE or WHITE_MOVE, with the passes left out put in.
-
-    `evaluations` and `times_s` have one entry for each move told, or none at all. Raises RecordError where a move is
-    not legal or not its color's.
-    """
-    moves, plies = place_moves(variant, told)
-    turns = movers(variant)
-    expected = tuple([turns[ply] for ply in plies])
-    if expected != tuple(colors[: len(expected)]):
-        number = next(number for number, turn in enumerate(expected) if colors[number] != turn)
-        move = f"{colors[number]}[{move_names(variant.size)[told[number]]}]"
-        turn = "black" if expected[number] == BLACK_MOVE else "white"
-        raise RecordError(f"move {number + 1}, {move}, is out of turn; it is {turn}'s")
-    return Play(
-        moves=moves,
-        evaluations=_spread(evaluations, plies, len(moves)),
-        times_s=_spread(times_s, plies, len(moves)),
-    )
-
-
-def _spread(values: Sequence[float | None], plies: Sequence[int], length: int) -> tuple[float | None, ...]:
-    """Returns one value for each of `length` plies: those told at `plies`, and None at passes put in; () for none."""
-    if not values:
-        return ()
-    spread: list[float | None] = [None] * length
-    for ply, value in zip(plies, values, strict=False):
-        spread[ply] = value
-    return tuple(spread)

@@ -1,5 +1,6 @@
 """Files of records, in the format that their name's ending tells: read and written one record at a time."""
 
+import contextlib
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from reversi_env.durable import blaming, new_file
-from reversi_env.naming import UnknownNameError
+from reversi_env.naming import UnknownNameError, UsageError
 from reversi_env.records import ggf, obf, sgf, transcript, wthor
 from reversi_env.records.record import GameRecord, OnFault, ProblemRecord, RecordError, report
 from reversi_env.variant import Variant
@@ -53,8 +54,8 @@ def read_records(
 ) -> Iterator[Record]:
     """Yields the records of a file, reading as they are asked for.
 
-    Transcripts are of `variant`, else of Othello; the other formats say theirs. Games of WTHOR get their names from
-    `.jou` and `.trn` files beside them, called like the file or else WTHOR.
+    Transcripts are of `variant`, else of Othello with tournament scoring; the other formats say theirs. Games of WTHOR
+    get their names from `.jou` and `.trn` files beside them, called like the file or else WTHOR.
 
     Raises UnknownNameError at once for a name without a known ending; then OSError, and RecordError with file and place
     at the first fault, or hands it to `on_fault` and goes on with the next record.
@@ -79,14 +80,17 @@ def _read(path: Path, known: Format, on_fault: OnFault | None, variant: Variant 
 
 
 def write_records(path: str | os.PathLike[str], records: Iterable[Record], on_fault: OnFault | None = None) -> int:
-    """Writes a file of records as they come and returns their number; an old file is replaced at the end, or kept.
+    """Writes a file of records as they come and returns their number; old files are replaced at the end, or kept.
 
-    Beside games of WTHOR that have names it writes name files.
+    Beside games of WTHOR that have names it writes name files, and empty ones where others would name them.
 
-    Raises UnknownNameError as `read_records` does, OSError, and RecordError for a record that the format cannot hold,
-    or hands it to `on_fault` and leaves the record out, unless none is left.
+    Raises UnknownNameError as `read_records` does, UsageError for a file of games called as the name files that serve
+    all years are, OSError, and RecordError for a record that the format cannot hold, or hands it to `on_fault` and
+    leaves the record out, unless none is left.
     """
     path, known = Path(path), format_of(path)
+    if known is WTHOR and path.stem.lower() == _COMMON_STEM:
+        raise UsageError(f"name files called like {path} serve the games of all years; call the games otherwise")
     num_records = num_refused = 0
 
     def refuse(error: RecordError) -> None:
@@ -107,9 +111,11 @@ def write_records(path: str | os.PathLike[str], records: Iterable[Record], on_fa
             else:
                 yield record
 
-    with new_file(path) as file:
+    with contextlib.ExitStack() as stack:  # which renames in reverse: the games, opened first, come last
+        file = stack.enter_context(new_file(path))
+        names = None
         if known is WTHOR:
-            _write_names_beside(path, wthor.write(file, fitting(), refuse))
+            names = wthor.write(file, fitting(), refuse)
         else:
             for record in fitting():
                 try:
@@ -118,6 +124,9 @@ def write_records(path: str | os.PathLike[str], records: Iterable[Record], on_fa
                     refuse(error)
         if num_records and num_refused == num_records:
             raise RecordError(f"{path}: none of the records could be written")
+        file.flush()  # where a disk is full no name file is replaced
+        if names is not None:
+            _write_names_beside(path, names, stack)
     return num_records - num_refused
 
 
@@ -126,9 +135,7 @@ def _check(record: Record, first: Record, known: Format) -> None:
     if not isinstance(record, known.record):
         raise RecordError(f"a file of {known.name} holds {KINDS[known.record]}, not {KINDS[type(record)]}")
     if not known.says_variant and isinstance(record, GameRecord) and isinstance(first, GameRecord):
-        variant, other = record.variant, first.variant
-        if (variant.size, variant.start) != (other.size, other.start):
-            raise RecordError(f"a file of {known.name} is of one variant; {variant.name} comes after {other.name}")
+        transcript.check_alike(record.variant, first.variant)
 
 
 def _written(record: Record, known: Format) -> bytes:
@@ -158,16 +165,21 @@ def _file_beside(path: Path, suffix: str) -> Path | None:
     """Returns the file with that ending, in any case, that is called like `path`, else the one called WTHOR."""
     stems = (path.stem.lower(), _COMMON_STEM)
     beside = [file for file in path.parent.iterdir() if file.suffix.lower() == suffix and file.stem.lower() in stems]
-    return min(beside, key=lambda file: stems.index(file.stem.lower()), default=None)
+    return min(beside, key=lambda file: (stems.index(file.stem.lower()), file.stem != path.stem, file), default=None)
 
 
-def _write_names_beside(path: Path, names: wthor.Names) -> None:
-    """Writes the name files, but for those without a name; where an old one lies, its names must not stay."""
+def _write_names_beside(path: Path, names: wthor.Names, stack: contextlib.ExitStack) -> None:
+    """Writes the name files, which take their places when the stack is left.
+
+    None is needed where nothing has a name and no file lies that a reader would take names from.
+    """
     for suffix, write, known in (
         (_PLAYERS, wthor.write_players, names.players),
         (_TOURNAMENTS, wthor.write_tournaments, names.tournaments),
     ):
-        beside = path.with_suffix(suffix)
-        if known or beside.exists():
-            with new_file(beside) as file:
-                write(file, known)
+        read = _file_beside(path, suffix)
+        if known or read:
+            is_own = read is not None and read.stem.lower() == path.stem.lower()
+            file = stack.enter_context(new_file(read if read and is_own else path.with_suffix(suffix)))
+            write(file, known)
+            file.flush()

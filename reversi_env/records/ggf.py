@@ -2,9 +2,11 @@
 
 Source: skatgame.net/mburo/ggsa/ggf, and /clock. As read here:
 
-- BO is the board before the first move, and the side to move. Sizes other than 4, 6, 8 and 10 are faults.
-- TY is the type of game; an `a` in it means that the fewest discs win. RE is black's result, so with that goal too it
-  is positive where black won. The empties count for the winner: variants have tournament scoring.
+- BO is the board before the first move, and the side to move; without it TY gives the size. Sizes other than 4, 6, 8
+  and 10 are faults, as are boards without corners, with `?` for the squares that are none.
+- TY is the type of game; an `a` in it means that the fewest discs win, an `r` a start drawn by lot. RE is black's
+  result, so with that goal too it is positive where black won. The empties count for the winner: variants have
+  tournament scoring.
 - Evaluations are in discs for the mover; times are those taken.
 - Passes may be `pass`, `PA`, `--` or empty, or left out.
 
@@ -23,20 +25,13 @@ from typing import BinaryIO
 from reversi_env.geometry import SIZES
 from reversi_env.notation import parse_board
 from reversi_env.records.fields import (
-    BLACK_MOVE,
     CARRIERS,
-    WHITE_MOVE,
     Root,
     clock_text,
-    encode,
-    move_names,
-    movers,
     number_property,
     number_text,
     parse_clock,
     parse_number,
-    parse_plays,
-    play_from,
     result_text,
     root_from,
     rules_property,
@@ -48,8 +43,17 @@ from reversi_env.records.fields import (
     take_variant,
     take_wthor,
     text_properties,
-    told_by,
     wthor_property,
+)
+from reversi_env.records.lines import write_lines
+from reversi_env.records.moves import (
+    BLACK_MOVE,
+    WHITE_MOVE,
+    move_names,
+    movers,
+    parse_plays,
+    play_from,
+    told_by,
 )
 from reversi_env.records.properties import Properties, read_records
 from reversi_env.records.record import Clock, GameRecord, OnFault, RecordError, shown
@@ -58,7 +62,7 @@ from reversi_env.variant import Variant
 _OWN = frozenset(
     ("GM", "DT", "EV", "PB", "PW", "RB", "RW", "TI", "TB", "TW", "TY", "RE", "BO", BLACK_MOVE, WHITE_MOVE, *CARRIERS)
 )
-_TYPE = re.compile(r"s?\d{1,2}[a-z0-9]{0,16}", re.ASCII | re.IGNORECASE)
+_TYPE = re.compile(r"s?(\d{1,2})([a-z0-9]{0,16})", re.ASCII | re.IGNORECASE)
 _DISCS = str.maketrans("XO-", "*O-")
 
 
@@ -72,8 +76,7 @@ def read(file: BinaryIO, on_fault: OnFault | None = None) -> Iterator[GameRecord
 
 def write(file: BinaryIO, records: Iterable[GameRecord]) -> None:
     """Writes games one a line; raises RecordError for one that cannot be written."""
-    for record in records:
-        file.write(encode(f"{_text(record)}\n"))
+    write_lines(file, map(_text, records))
 
 
 def _interpret(properties: Properties) -> GameRecord:
@@ -82,9 +85,7 @@ def _interpret(properties: Properties) -> GameRecord:
     game = root.pop("GM", "")
     if game.strip().lower() != "othello":
         raise RecordError(f"the game is {shown(game)}; GGF of Othello says GM[Othello]")
-    if "BO" not in root:
-        raise RecordError("the record has no board; BO[8 … *] gives its size, its squares and the side to move")
-    board, side = _parse_board(" ".join(root.pop("BO").split()))
+    board, side = _take_board(root)
     size = math.isqrt(len(board))
     variant = take_variant(root, board, side, _take_goal(root, size))
     squares, evaluations, times_s = _split_moves(told.moves)
@@ -119,12 +120,25 @@ def _split_moves(moves: list[str]) -> tuple[list[str], list[float | None], list[
     return list(squares), list(map(_parse_annotation, evaluations)), list(map(_parse_annotation, times))
 
 
+def _take_board(root: Root) -> tuple[str, str]:
+    """Returns the squares and the side to move: of BO, else of the type of game."""
+    if "BO" in root:
+        return _parse_board(" ".join(root.pop("BO").split()))
+    kind = _TYPE.fullmatch(root.get("TY", ""))
+    size, letters = (int(kind[1]), kind[2].lower()) if kind else (8, "")
+    if size not in SIZES or "r" in letters:
+        raise RecordError("the record has no board; BO[8 … *] gives its size, its squares and the side to move")
+    return Variant(size).start_board
+
+
 @lru_cache(maxsize=256)
 def _parse_board(text: str) -> tuple[str, str]:
     """Returns the squares and the side to move of BO."""
     size, _, cells = text.partition(" ")
     if size not in map(str, SIZES):
         raise RecordError(f"BO begins with the number of columns, {', '.join(map(str, SIZES))}, not with {shown(size)}")
+    if "?" in cells[:-1]:
+        raise RecordError("BO: the board lacks the squares that are '?'; only whole boards can be read")
     try:
         return parse_board(cells, int(size))
     except ValueError as error:

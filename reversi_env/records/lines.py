@@ -1,9 +1,9 @@
-"""Formats that hold one record a line, read as a stream."""
+"""Formats that hold one record a line, read and written as a stream."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, TypeVar
 
-from reversi_env.records.record import OnFault, RecordError, report
+from reversi_env.records.record import OnFault, RecordError, report, shown
 
 MAX_LINE_BYTES = 1 << 16
 
@@ -18,6 +18,20 @@ def decode(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def encode(text: str) -> bytes:
+    """Returns a text as UTF-8; raises RecordError where it has half of a surrogate pair, which no file can hold."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise RecordError(f"{shown(text[error.start : error.end])} is no character that a file can hold") from None
+
+
+def write_lines(file: BinaryIO, texts: Iterable[str]) -> None:
+    """Writes records one a line; raises RecordError as `encode`."""
+    for text in texts:
+        file.write(encode(f"{text}\n"))
 
 
 def read_lines(

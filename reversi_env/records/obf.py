@@ -11,8 +11,9 @@ from typing import BinaryIO
 
 from reversi_env.notation import parse_board, square_name
 from reversi_env.position import Position
-from reversi_env.records.fields import encode, parse_moves, parse_number, signed_text
-from reversi_env.records.lines import read_lines
+from reversi_env.records.fields import parse_number, signed_text
+from reversi_env.records.lines import read_lines, write_lines
+from reversi_env.records.moves import parse_moves
 from reversi_env.records.record import OnFault, ProblemRecord, RecordError, shown
 from reversi_env.variant import Variant
 
@@ -33,8 +34,7 @@ def write(file: BinaryIO, records: Iterable[ProblemRecord]) -> None:
     Raises RecordError for a variant other than Othello with tournament scoring, for a score that is not finite or whose
     move is not legal, and for a name with control characters or with blanks around it.
     """
-    for record in records:
-        file.write(encode(f"{_text(record)}\n"))
+    write_lines(file, map(_text, records))
 
 
 def _interpret(line: str) -> ProblemRecord:

@@ -18,13 +18,16 @@ MAX_RECORD_BYTES = 1 << 20
 MAX_DEPTH = 1000  # of variations within variations
 
 _CHUNK_BYTES = 1 << 16
-_MAX_OPENING_BYTES = 64  # of what `_OPENING` matches, and more
+_MAX_OPENING_BYTES = 256  # of what `_OPENING` or `_HEAD` matches, and more
 
 # Every repetition is possessive, so that no text is looked at twice.
 _VALUE = r"\[[^\]\\]*+(?:\\.[^\]\\]*+)*+\]"
 _OPENING = re.compile(rb"\(\s{0,32}+;")
 # What begins with a property of the root is a record wherever it stands: an unclosed bracket costs one record only.
-_HEAD = re.compile(rb"\(;\s{0,32}+(?:AP|CA|DT|EV|FF|GM|GN|PB|PC|PW|RE|RO|ST|SZ|US)\s{0,8}+\[", re.IGNORECASE)
+# Within a sound text the bracket that closes the property is escaped, and there it is none.
+_HEAD = re.compile(
+    rb"\(;\s{0,32}+(?:AP|CA|DT|EV|FF|GM|GN|PB|PC|PW|RE|RO|ST|SZ|US)\s{0,8}+\[[^\[\]\\]{0,128}+\]", re.IGNORECASE
+)
 _UP_TO_PARENTHESIS = re.compile(rf"[^\[()]*+(?:{_VALUE}[^\[()]*+)*+".encode(), re.DOTALL)
 _SYNTAX = re.compile(rf"[\s;(]*+(?:[A-Za-z]\w*+\s*+{_VALUE}(?:\s*+{_VALUE})*+[\s;(]*+)*+", re.ASCII | re.DOTALL)
 _PROPERTY = re.compile(r"(\w*+)\s*+\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)\][\s(]*+(;?)", re.ASCII | re.DOTALL)
@@ -60,8 +63,11 @@ def read_records(
     on_fault: OnFault | None,
     spell: Callable[[str], str],
     interpret: Callable[[Properties], GameRecord],
+    to_text: Callable[[bytes], str] = decode,
 ) -> Iterator[GameRecord]:
-    """Yields what `interpret` makes of each record of a file; `spell` says how a name of a property is meant.
+    """Yields what `interpret` makes of each record of a file.
+
+    `spell` says how a name of a property is meant, `to_text` decodes a record.
 
     Faults are reported with the line where their record begins. Holds one record at a time, of at most
     MAX_RECORD_BYTES; what stands between records is passed over.
@@ -80,7 +86,7 @@ def read_records(
             continue
         pattern = _OPENING
         try:
-            record = interpret(_parse(decode(data), spell))
+            record = interpret(_parse(to_text(data), spell))
         except RecordError as fault:
             report(fault.at(f"line {line}"), on_fault)
         else:

@@ -82,7 +82,7 @@ class GameRecord:
     date: str = ""  # as told: 2003-12-15, or with a time of day
     event: str = ""
     wthor: WthorFacts | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)  # what else the format says, by its own names
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)  # what else the format says, by its own names
 
     def __post_init__(self) -> None:
         if self.ending and self.ending not in ENDINGS:
@@ -110,7 +110,7 @@ class ProblemRecord:
     """A position and what its moves are worth."""
 
     position: Position
-    scores: Mapping[int, float] = field(default_factory=dict)  # by move, in discs, for the side to move
+    scores: Mapping[int, float] = field(default_factory=dict, hash=False)  # by move, in discs, for the side to move
     name: str = ""
 
 

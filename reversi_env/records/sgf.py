@@ -5,7 +5,9 @@ Source: red-bean.com/sgf, FF[4]. As read here:
 - Without AB, AW and PL a game begins from the Othello diagonal; with them, from the board that they show. Where PL does
   not say who begins, the first move does. The empties count for the winner: variants have tournament scoring.
 - The main line is read, the first of all variations; other variations are passed over.
-- V, black's evaluation of the position after a move, becomes the evaluation of the move, for its mover.
+- V, black's evaluation of the position after a move, becomes the evaluation of the move, for its mover; of several
+  moves in a node it is the last one's.
+- CA is believed where Python knows the charset; else, and where the text is none of it, see `lines.decode`.
 - RE tells the score where it has one (B+12, 0); where it names a winner alone it stays a tag.
 - TM is the main time of both; BL and WL, the times left, are passed over.
 - Passes may be `pass`, `pa`, `--` or empty, or left out.
@@ -18,6 +20,7 @@ no Unicode cannot be written.
 """
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
@@ -26,21 +29,13 @@ from typing import BinaryIO
 from reversi_env.geometry import SIZES
 from reversi_env.notation import BLACK, EMPTY, WHITE
 from reversi_env.records.fields import (
-    BLACK_MOVE,
     CARRIERS,
-    WHITE_MOVE,
     Root,
     clock_text,
-    encode,
-    move_names,
-    movers,
     number_property,
     number_text,
     parse_clock,
-    parse_moves,
     parse_number,
-    parse_plays,
-    play_from,
     result_text,
     root_from,
     rules_property,
@@ -52,8 +47,18 @@ from reversi_env.records.fields import (
     take_variant,
     take_wthor,
     text_properties,
-    told_by,
     wthor_property,
+)
+from reversi_env.records.lines import decode, write_lines
+from reversi_env.records.moves import (
+    BLACK_MOVE,
+    WHITE_MOVE,
+    move_names,
+    movers,
+    parse_moves,
+    parse_plays,
+    play_from,
+    told_by,
 )
 from reversi_env.records.properties import Properties, escape, read_records
 from reversi_env.records.record import Clock, GameRecord, OnFault, RecordError, shown
@@ -65,10 +70,13 @@ _OF_NODES = (BLACK_MOVE, WHITE_MOVE, "V", "TAKEN", "PL", *_SETUP)
 _OF_ROOT = ("SZ", "PB", "PW", "BR", "WR", "DT", "EV", "RE", "RESULT", "TM", "CLOCKS", *CARRIERS)
 _OWN = frozenset((*_FILE, *_OF_NODES, *_OF_ROOT))
 _SIDES = {"B": BLACK, "BLACK": BLACK, "1": BLACK, "W": WHITE, "WHITE": WHITE, "2": WHITE}
-_SCORE = re.compile(r"([BW])\+(\d{1,15})(?:\.0*)?|0|D|DRAW", re.ASCII | re.IGNORECASE)
+_SCORE = re.compile(r"([BW])\+(\d{1,15})(?:\.0*)?|0(?:\.0*)?|D|DRAW", re.ASCII | re.IGNORECASE)
 _WINNER = re.compile(r"[BW]\+(R|RESIGN|T|TIME)", re.IGNORECASE)
 _NO_CLOCK = "-"
-_SIZE_OF = {f"{size}{rows}": size for size in SIZES for rows in ("", f":{size}")}
+_SIZE = re.compile(r"0{0,2}(\d{1,2})(?:\s*[:x]\s*0{0,2}(\d{1,2}))?", re.ASCII | re.IGNORECASE)
+_CHARSET = re.compile(rb"\bCA\s*\[\s*([\w.:+-]{1,40})\s*\]", re.IGNORECASE)
+_CHARSET_WITHIN = 1024  # bytes from the beginning of a record
+_ASCII = bytes(range(32, 127)) + b"\\u0041+AEE-\n"  # and what codecs that are no charsets would take for more
 _SMALL = re.compile(r"[a-z]+")
 
 
@@ -77,13 +85,12 @@ def read(file: BinaryIO, on_fault: OnFault | None = None) -> Iterator[GameRecord
 
     Raises RecordError at the first record that is none, or hands it to `on_fault` and goes on with the next.
     """
-    return read_records(file, on_fault, _spell, _interpret)
+    return read_records(file, on_fault, _spell, _interpret, _decode)
 
 
 def write(file: BinaryIO, records: Iterable[GameRecord]) -> None:
     """Writes games one a line; raises RecordError for one that cannot be written."""
-    for record in records:
-        file.write(encode(f"{_text(record)}\n"))
+    write_lines(file, map(_text, records))
 
 
 def _interpret(properties: Properties) -> GameRecord:
@@ -116,12 +123,8 @@ def _interpret(properties: Properties) -> GameRecord:
         variant,
         colors,
         moves,
-        [
-            _for_mover(color, evaluations.get(node))
-            for color, node in zip(colors, told.nodes, strict=True)
-            if evaluations
-        ],
-        [times_s.get(node) for node in told.nodes if times_s],
+        [_for_mover(color, value) for color, value in zip(colors, _of_moves(evaluations, told.nodes), strict=False)],
+        _of_moves(times_s, told.nodes),
     )
     score, ending = _take_result(root)
     black_clock, white_clock = _take_clocks(root)
@@ -143,6 +146,35 @@ def _interpret(properties: Properties) -> GameRecord:
     )
 
 
+def _of_moves(values: dict[int, float | None], nodes: Sequence[int]) -> list[float | None]:
+    """Returns the value of each move, by the nodes where they stand: the node's, for its last move; [] without any."""
+    if not values:
+        return []
+    following = [*nodes[1:], None]
+    return [values.get(node) if node != after else None for node, after in zip(nodes, following, strict=False)]
+
+
+def _decode(data: bytes) -> str:
+    """Returns the text of a record, by its CA where that is a charset that Python knows."""
+    stated = _CHARSET.search(data, 0, _CHARSET_WITHIN)
+    if stated and (charset := _charset(stated[1].decode("ascii", "replace"))):
+        try:
+            return data.decode(charset)
+        except UnicodeDecodeError:
+            pass
+    return decode(data)
+
+
+@lru_cache(maxsize=256)
+def _charset(name: str) -> str | None:
+    """Returns a name if it is that of a charset which reads ASCII as such, so that brackets are brackets."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return name if _ASCII.decode(name) == _ASCII.decode("ascii") else None
+    except (LookupError, ValueError):
+        return None
+
+
 def _spell(name: str) -> str:
     """Returns the name of a property; small letters in it are for people, GaMe is GM, unless it has no others."""
     return _SMALL.sub("", name) or name.upper()
@@ -157,8 +189,9 @@ def _for_mover(color: str, evaluation: float | None) -> float | None:
 
 def _take_size(root: Root) -> int:
     text = root.pop("SZ", "8")
-    size = _SIZE_OF.get(text.strip())
-    if size is None:
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) if match and match[2] in (None, match[1]) else 0
+    if size not in SIZES:
         raise RecordError(f"SZ is the number of columns, {', '.join(map(str, SIZES))}, not {shown(text)}")
     return size
 

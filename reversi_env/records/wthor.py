@@ -8,6 +8,7 @@ solitaires; such files are refused.
 
 import datetime
 import itertools
+import logging
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ import numpy as np
 
 from reversi_env.playouts import NO_MOVE
 from reversi_env.position import IllegalMoveError, Position
+from reversi_env.records.dates import parse_date
 from reversi_env.records.record import GameRecord, OnFault, RecordError, WthorFacts, report
 from reversi_env.replay import NO_SCORE, Replay, moves_array, replay
 from reversi_env.variant import Variant
 
 VARIANT = Variant(8, scoring="tournament")
 
+_LOG = logging.getLogger(__name__)
 _SIZE, _SQUARES, _MOVES = 8, 64, 60
 _PLAYER_BYTES, _TOURNAMENT_BYTES = 20, 26
 _BLOCK = 4096  # records read or written at a time
@@ -232,12 +235,13 @@ def write(
 ) -> Names:
     """Writes games as a `.wtb` file and returns what their numbers stand for, for the name files.
 
-    A game that comes from WTHOR keeps its numbers; the players and the event of others get those by which `names` or
-    another game knows them, else the next that are free. Number 0 is nobody's.
+    A game that comes from WTHOR keeps its numbers, unless they stand for other names already; the players and the event
+    of others get those by which `names` or another game knows them, else the next that are free. Number 0 is nobody's.
 
     date: of writing, else today.
     year: of the games, else what all of them tell, else 0.
-    depth: of the theoretical scores, else what the games tell, else 0; a game without such a score tells its own.
+    depth: of the theoretical scores, else that of the first game which has such a score, else 0. A game without one, or
+        with one of another depth, which a warning tells of, has its own score in its place.
 
     Raises RecordError, before anything is written, for a game that WTHOR cannot hold, or hands it to `on_fault` and
     leaves the game out.
@@ -259,7 +263,7 @@ def write(
                 report(error.at(f"game {number}"), on_fault)
     games = sheet.games()
     only_year = sheet.years.pop() if len(sheet.years) == 1 else 0
-    header = _header(date, len(games), 0, only_year if year is None else year, _SIZE, sheet.depth or 0)
+    header = _header(date, len(games), 0, only_year if year is None else year, _SIZE, sheet.depth)
     file.write(header + games.tobytes())
     return Names(sheet.players.names(), sheet.tournaments.names())
 
@@ -291,9 +295,11 @@ class _Numbers:
             _encoded(name, self._width)
             self._checked.add(name)
 
-    def bring(self, number: int, name: str) -> None:
-        """Notes the number and the name that a game brings along."""
-        self._names[number] = name or self._names.get(number, "")
+    def bring(self, number: int, name: str) -> bool:
+        """Notes the number and the name that a game brings along; returns False where it stands for another name."""
+        known = self._names.get(number, "")
+        self._names[number] = known or name
+        return name in ("", self._names[number])
 
     def ask(self, name: str) -> None:
         """Notes a name that needs a number."""
@@ -326,10 +332,11 @@ class _Sheet:
         self.players = _Numbers(names.players, _PLAYER_BYTES)
         self.tournaments = _Numbers(names.tournaments, _TOURNAMENT_BYTES)
         self.years: set[int] = set()
-        self.depth = depth
+        self.depth = depth or 0
         self._is_depth_given = depth is not None
         self._rows = bytearray()
-        self._unnumbered: list[tuple[int, str, str, str]] = []  # row, tournament, black, white
+        self._depths: list[int] = []  # of the games' theoretical scores, 0 for none
+        self._unnumbered: list[tuple[int, str, str]] = []  # row, column, name
 
     def add(self, record: GameRecord, score: int) -> None:
         """Adds a game whose final score is `score`, or NO_SCORE; raises RecordError where it does not fit."""
@@ -337,43 +344,50 @@ class _Sheet:
         self.players.check(record.black)
         self.players.check(record.white)
         self.tournaments.check(record.event)
-        facts = record.wthor
-        if facts is None:
-            self.players.ask(record.black)
-            self.players.ask(record.white)
-            self.tournaments.ask(record.event)
-            row = len(self._rows) // _GAME.itemsize
-            self._unnumbered.append((row, record.event, record.black, record.white))
-            facts = WthorFacts(0, 0, 0, discs, 0)
-        else:
-            self._add_depth(facts.theoretical_depth)
-            self.players.bring(facts.black, record.black)
-            self.players.bring(facts.white, record.white)
-            self.tournaments.bring(facts.tournament, record.event)
+        facts = record.wthor or WthorFacts(0, 0, 0, discs, 0)
         squares = bytes(record.moves).translate(_BYTE_OF, bytes((VARIANT.pass_move,)))
+        if not 0 <= facts.theoretical_depth <= _SQUARES:
+            raise RecordError(f"a theoretical score is that at 0 to 64 empties, not at {facts.theoretical_depth}")
         try:
-            self._rows += _ROW.pack(facts.tournament, facts.black, facts.white, discs, facts.theoretical_discs, squares)
+            row = _ROW.pack(facts.tournament, facts.black, facts.white, discs, facts.theoretical_discs, squares)
         except struct.error:
             raise RecordError(f"WTHOR cannot hold numbers as large as those of {facts}") from None
+        self._rows += row
+        for column, numbers, number, name in (
+            ("tournament", self.tournaments, facts.tournament, record.event),
+            ("black", self.players, facts.black, record.black),
+            ("white", self.players, facts.white, record.white),
+        ):
+            if record.wthor is None or not numbers.bring(number, name):
+                numbers.ask(name)
+                self._unnumbered.append((len(self._depths), column, name))
+        if not self._is_depth_given:
+            self.depth = self.depth or facts.theoretical_depth
+        self._depths.append(facts.theoretical_depth)
         self.years.add(_year_of(record.date))
-
-    def _add_depth(self, depth: int) -> None:
-        if self.depth is None:
-            self.depth = depth
-        elif depth != self.depth and not self._is_depth_given:
-            raise RecordError(
-                f"its theoretical score is that at {depth} empties, where other games have that at {self.depth}, "
-                "and a file has one depth"
-            )
 
     def games(self) -> np.ndarray:
         """Returns all games with their numbers; raises RecordError where there are more names than numbers."""
         games = np.frombuffer(self._rows, _GAME)
-        players, tournaments = self.players.give(), self.tournaments.give()
-        for row, tournament, black, white in self._unnumbered:
-            game = games[row]
-            game["tournament"], game["black"], game["white"] = tournaments[tournament], players[black], players[white]
+        given = {"tournament": self.tournaments.give()}
+        given["black"] = given["white"] = self.players.give()
+        for row, column, name in self._unnumbered:
+            games[column][row] = given[column][name]
+        if not self._is_depth_given:
+            self._leave_one_depth(games)
         return games
+
+    def _leave_one_depth(self, games: np.ndarray) -> None:
+        """Puts the games' own scores in the place of theoretical ones of other depths, in place."""
+        depths = np.array(self._depths, np.int64)
+        others = depths != self.depth
+        games["theoretical_discs"][others] = games["discs"][others]
+        if lost := int((others & (depths != 0)).sum()):
+            _LOG.warning(
+                "a .wtb file has theoretical scores of one depth, here %d empties; %d games lose those of other depths",
+                self.depth,
+                lost,
+            )
 
 
 def _fits(variant: Variant) -> bool:
@@ -384,8 +398,8 @@ def _fits(variant: Variant) -> bool:
 
 def _year_of(date: str) -> int:
     """Returns the year that a date begins with, 0 where it begins with none."""
-    year = date.partition("-")[0]
-    return int(year) if year.isascii() and year.isdecimal() and len(year) <= 5 and int(year) <= _LAST_YEAR else 0
+    parsed = parse_date(date)
+    return parsed.year if parsed and parsed.year <= _LAST_YEAR else 0
 
 
 def _black_discs(record: GameRecord, final_score: int) -> int:

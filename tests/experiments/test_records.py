@@ -40,7 +40,7 @@ def figures(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str,
 
 def test_info_counts_what_a_file_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "games.txt"
-    path.write_text(f"{WIPEOUT} +13\n{WIPEOUT} -2\nf5d6c3\n{OVER_AFTER_11}\nf5f5\nf5\nx\n")
+    path.write_text(f"{WIPEOUT} +64\n{WIPEOUT} +13\nf5d6c3\n{OVER_AFTER_11}\nf5f5\nf5\nx\n")
     found = figures(capsys, "info", path)
     counts = {
         "games": 5,
@@ -51,7 +51,7 @@ def test_info_counts_what_a_file_holds(tmp_path: Path, capsys: pytest.CaptureFix
         "wipeouts": 2,
         "draws": 0,
         "results_told": 2,
-        "results_agreeing": 1,
+        "results_agreeing": 1,  # the empties count for the winner
     }
     assert found["files"][0]["counts"] == found["total"]["counts"] == counts
     assert [fault.removeprefix(f"{path}: ")[:6] for fault in found["files"][0]["first_faults"]] == ["line 5", "line 7"]
@@ -93,6 +93,21 @@ def test_info_prints_a_line_for_each_file_a_total_and_the_first_faults(
     assert [line.partition("a.txt: ")[2][:6] for line in lines[4:]] == ["line 2", "line 3", "line 4", "and 7 "]
     (tmp_path / "a.txt").write_text("f5\n")
     assert run("info", tmp_path / "a.txt", tmp_path / "b.obf") == 0
+
+
+def test_info_prints_what_it_has_when_a_file_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_text("f5\n")
+    assert run("info", tmp_path / "a.txt", tmp_path / "none.txt") == 1
+    output = capsys.readouterr()
+    assert [line.split()[0] for line in output.out.splitlines()] == ["file", str(tmp_path / "a.txt")]
+    assert output.err == f"reversi: {tmp_path / 'none.txt'}: No such file or directory\n"
+
+
+def test_info_reads_dates_of_all_spellings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dates = ("2003.12.15_12:33:18.MST", "2000-4-16 11:13 EST", "945277754", "soon", "")
+    write_records(tmp_path / "a.ggf", [GameRecord(Variant(), (26,), date=date) for date in dates])
+    (found,) = figures(capsys, "info", tmp_path / "a.ggf")["files"]
+    assert (found["first_date"], found["last_date"]) == ("1999-12-15", "2003-12-15")
 
 
 def test_info_of_transcripts_on_another_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,7 +154,7 @@ def moves_of(path: Path) -> list[tuple[int, ...]]:
 def test_convert_joins_files_and_leaves_faulty_games_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.txt").write_text(f"{WIPEOUT}\nf5f5\n")
     (tmp_path / "b.txt").write_text(f"{OVER_AFTER_11}\n")
-    assert run("convert", tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "c.sgf") == 0
+    assert run("convert", tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "c.sgf") == 1
     output = capsys.readouterr()
     assert output.out == f"{tmp_path / 'c.sgf'}: 2 games\n"
     fault, number = output.err.splitlines()
@@ -150,7 +165,7 @@ def test_convert_joins_files_and_leaves_faulty_games_out(tmp_path: Path, capsys:
 
 def test_convert_says_which_games_the_format_cannot_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_records(tmp_path / "a.ggf", [GameRecord(Variant(6), (8,)), GameRecord(Variant(), (26,), black_score=0)])
-    assert run("convert", tmp_path / "a.ggf", tmp_path / "a.wtb") == 0
+    assert run("convert", tmp_path / "a.ggf", tmp_path / "a.wtb") == 1
     first, number = capsys.readouterr().err.splitlines()
     assert first == f"{tmp_path / 'a.wtb'}: game 1: WTHOR holds Othello on 8×8, not othello-6x6"
     assert number == "1 left out"
@@ -159,7 +174,7 @@ def test_convert_says_which_games_the_format_cannot_hold(tmp_path: Path, capsys:
 
 def test_many_faults_are_counted_and_not_all_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.txt").write_text("f5\n" + "f6\n" * 50)
-    assert run("convert", tmp_path / "a.txt", tmp_path / "a.ggf") == 0
+    assert run("convert", tmp_path / "a.txt", tmp_path / "a.ggf") == 1
     assert len(errors := capsys.readouterr().err.splitlines()) == 11
     assert errors[-1] == "50 left out"
 
@@ -261,10 +276,44 @@ def test_a_killed_dataset_goes_on_and_comes_out_the_same(tmp_path: Path) -> None
     assert len(os.listdir(tmp_path / "stopped")) == len(os.listdir(tmp_path / "whole"))
 
 
+def test_a_missing_file_is_named_and_not_the_folder_that_was_to_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_records(tmp_path / "a.ggf", [GameRecord(Variant(), (26,))])
+    assert run("dataset", tmp_path / "games", tmp_path / "a.ggf", tmp_path / "none.ggf") == 1
+    assert capsys.readouterr().err == f"reversi: {tmp_path / 'none.ggf'}: No such file or directory\n"
+    (tmp_path / "games").mkdir()
+    assert run("dataset", tmp_path / "games", tmp_path / "none.ggf") == 1
+    assert "games is there already" in capsys.readouterr().err  # before anything is read
+
+
+def test_sigterm_leaves_nothing_unfinished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "in.ggf"
+    os.mkfifo(source)
+    program = "import sys; from experiments import cli; sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "records", "convert", str(source), str(tmp_path / "out.ggf")]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        with open(source, "w") as pipe:  # opens when the other end reads
+            pipe.write(f"(;GM[Othello]B[f5];){' ' * 2**17}")
+            pipe.flush()
+            while len(list(tmp_path.iterdir())) < 2:
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.terminate()
+            assert process.wait(60) == cli.INTERRUPTED
+        assert process.stderr is not None
+        assert process.stderr.read() == "reversi: interrupted\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["in.ggf"]
+
+
 # Usage
 
 WRONG_USAGE = {
     "info": "info on which files? reversi records info FILE [FILE ...]",
+    "info games.ggf --variant othello": "--variant is for transcripts; the other formats say theirs",
+    "convert a.ggf b.sgf --variant othello": "--variant is for transcripts; the other formats say theirs",
+    "dataset gmes.ggf --games 5": "gmes.ggf is called like a file of records; it comes behind the FOLDER",
+    "dataset x --seed -1": "a seed is a whole number from 0 to",
     "info games.gff": "unknown record format of games.gff: '.gff'; did you mean .sgf or .ggf",
     "info none.ggf games": "unknown record format of games: ''; there are: .ggf, .obf, .sgf, .txt, .wtb",
     "convert a.ggf": "convert what into what? reversi records convert IN [IN ...] OUT",

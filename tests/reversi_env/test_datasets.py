@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler
 
-from reversi_env import Position, UnknownNameError, Variant, random_games
+from reversi_env import Position, UnknownNameError, Variant, random_games, shards
 from reversi_env.datasets import GameDataset, Part, PositionDataset, Sample
+from reversi_env.durable import locked
 from reversi_env.naming import UsageError
 from reversi_env.notation import parse_transcript
 from reversi_env.playouts import NO_MOVE
@@ -122,12 +123,13 @@ def test_scores_follow_from_the_moves_or_else_are_as_stated() -> None:
         GameRecord(Variant(), moves, black_score=99),
         GameRecord(Variant(), moves[:9], black_score=-12),
         GameRecord(Variant(), moves[:9], black_score=1000),
+        GameRecord(Variant(), moves[:9], black_score=-1000),
         GameRecord(Variant(), moves[:9]),
     ]
     games = GameDataset.from_records(records)
     final = finished.game.position.black_score
-    assert games[:]["black_score"].tolist() == [final, -12, 64, NO_SCORE]
-    assert len(PositionDataset(games)) == len(moves) + 9 + 9  # none of the game without a score
+    assert games[:]["black_score"].tolist() == [final, -12, 64, -64, NO_SCORE]
+    assert len(PositionDataset(games)) == len(moves) + 9 + 9 + 9  # none of the game without a score
 
 
 def test_games_of_another_variant_are_refused_but_their_scoring_may_differ() -> None:
@@ -146,6 +148,98 @@ def test_an_index_outside_is_an_error(index: Any) -> None:
     with pytest.raises(IndexError, match="the data set has 5"):
         GameDataset.random("othello-4x4", 5, seed=1)[index]
     assert len(list(GameDataset.random("othello-4x4", 5, seed=1))) == 5  # so a loop ends
+
+
+class Tensor:
+    """What torch and others hand over: something that NumPy can turn into an array."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._values, dtype)
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        ([], []),
+        ([-5, 4], [0, 4]),
+        ((1, 2), [1, 2]),
+        (range(3), [0, 1, 2]),
+        (np.array([1, -1], np.int8), [1, 4]),
+        (np.array([1, 3], np.uint64), [1, 3]),
+        ([True, False, False, True, False], [0, 3]),
+        (np.array([False] * 5), []),
+        (Tensor([2, 0]), [2, 0]),
+        (Tensor([False, True, False, False, False]), [1]),
+        (slice(None, None, -2), [4, 2, 0]),
+        (np.int64(3), 3),
+        (Tensor(-2), 3),
+    ],
+)
+def test_indices_and_masks_choose_samples(index: Any, expected: list[int] | int) -> None:
+    dataset = GameDataset.random("othello-4x4", 5, seed=1)
+    assert dataset[index]["moves"].tolist() == dataset[:]["moves"][expected].tolist()
+
+
+@pytest.mark.parametrize(
+    ("index", "kind"),
+    [
+        ([True, False], IndexError),
+        (np.ones(6, bool), IndexError),
+        ([[1, 2]], IndexError),
+        (np.array([2**63], np.uint64), IndexError),
+        (np.uint64(2**63), IndexError),
+        ([1.0, 2.0], TypeError),
+        (1.0, TypeError),
+        (True, TypeError),
+        ("1", TypeError),
+        (["1"], TypeError),
+        (None, TypeError),
+        ([2**70], TypeError),
+    ],
+)
+def test_what_is_no_index_is_refused(index: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        GameDataset.random("othello-4x4", 5, seed=1)[index]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_seeds_that_would_be_taken_for_others_are_refused(tmp_path: Path, seed: int) -> None:
+    with pytest.raises(UsageError, match="a seed is a whole number from 0 to"):
+        GameDataset.random("othello-4x4", 1, seed)
+    with pytest.raises(UsageError, match="a seed is a whole number from 0 to"):
+        write_random_games(tmp_path / "games", Plan(Variant(4), 1), seed)
+    assert not list(tmp_path.iterdir())
+    assert len(GameDataset.random("othello-4x4", 1, 2**64 - 1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("moves", "sentence"),
+    [((0,) * 200_000, "move 1: a1 is not legal"), ((1, 0, 255, 255), "move 2"), ((300,), "move 1"), ((16,), "move 1")],
+)
+@pytest.mark.parametrize("passes", ["omit", "mark"])
+def test_recorded_games_with_moves_that_are_not_legal_are_refused(
+    tmp_path: Path, moves: tuple[int, ...], sentence: str, passes: str
+) -> None:
+    records = [GameRecord(Variant(4), (1,)), *[GameRecord(Variant(4), moves)] * 50]
+    with pytest.raises(ValueError, match=sentence):
+        write_recorded_games(tmp_path / "games", records, Variant(4), passes=passes)
+    with pytest.raises(ValueError, match=sentence):
+        GameDataset.from_records(records)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("passes", ["omit", "mark"])
+def test_passes_left_out_of_records_are_written_where_they_are_marked(tmp_path: Path, passes: str) -> None:
+    variant = Variant(4)
+    whole = records_of(variant, 30)
+    bare = [GameRecord(variant, tuple(move for move in game.moves if move != variant.pass_move)) for game in whole]
+    for name, records in (("whole", whole), ("bare", bare)):
+        write_recorded_games(tmp_path / name, records, variant, passes=passes)
+    assert (rows_of(tmp_path / "whole") == rows_of(tmp_path / "bare")).all()
+    assert (rows_of(tmp_path / "whole") == variant.pass_move).any() == (passes == "mark")
 
 
 # Torch
@@ -238,7 +332,7 @@ def test_recorded_games_are_written_with_their_scores(tmp_path: Path, data: Call
     records = [record for record in read_records(source) if isinstance(record, GameRecord)]
     plan = write_recorded_games(tmp_path / "games", records, records[0].variant, ["WTH_1983.wtb"], games_per_shard=100)
     dataset = open_dataset(tmp_path / "games")
-    assert plan.games == len(dataset) == len(records)
+    assert plan.num_games == len(dataset) == len(records)
     content = source.read_bytes()
     for row, (sample, record) in enumerate(zip(dataset, records, strict=True)):  # type: ignore[arg-type]
         told = content[16 + 68 * row + 8 : 16 + 68 * (row + 1)].rstrip(b"\0")
@@ -251,6 +345,23 @@ def test_recorded_games_are_written_with_their_scores(tmp_path: Path, data: Call
     with pytest.raises(DatasetError, match="there are no games to write"):
         write_recorded_games(tmp_path / "none", [], Variant())
     assert [path.name for path in tmp_path.iterdir()] == ["games"]
+
+
+def test_a_shard_of_more_games_than_are_made_at_a_time_repeats_none(tmp_path: Path) -> None:
+    number = shards._BLOCK + 20
+    write_random_games(tmp_path, Plan(Variant(4), number), seed=1)
+    games = random_games(Position(Variant(4)), 20, seed=1, first=shards._BLOCK)
+    found = [[move for move in row if move != NO_MOVE] for row in rows_of(tmp_path)[-20:].tolist()]
+    assert found == [[move for move in row if move not in (16, NO_MOVE)] for row in games.moves.tolist()]
+
+
+def test_a_data_set_on_disk_is_found_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_random_games(Path("games"), Plan(Variant(4), 5), seed=1)
+    pickled = pickle.dumps(open_dataset("games"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert len(pickle.loads(pickled)) == 5
 
 
 # Interruption
@@ -280,8 +391,8 @@ def test_what_was_stopped_goes_on_and_comes_out_the_same(tmp_path: Path) -> None
         write_random_games(folder, plan, 2, stop_after(3))
     with pytest.raises(DatasetError, match="is unfinished: it has 3 of 5 shards"):
         open_dataset(folder)
-    (folder / ".games-00003.npy.x1y2").write_bytes(b"half a shard that a killed process left")
-    (folder / ".manifest.json.x1y2").write_bytes(b"{")
+    (folder / ".games-00003.npy.x1y2z_34.tmp").write_bytes(b"half a shard that a killed process left")
+    (folder / ".manifest.json.x1y2z_34.tmp").write_bytes(b"{")
     (folder / "games-00003.npy").write_bytes(b"a shard that the manifest does not know yet")
     kept = []
     write_random_games(folder, plan, 2, lambda number, of, was_there: kept.append((number, of, was_there)))
@@ -319,6 +430,33 @@ def test_a_folder_of_another_plan_is_left_alone(tmp_path: Path, plan: Plan, seed
     assert files_of(tmp_path) == before
 
 
+def test_a_data_set_begun_by_another_version_goes_on(tmp_path: Path) -> None:
+    write_random_games(tmp_path, Plan(Variant(4), 5), seed=1)
+    edit(tmp_path, version="0.0.1")
+    kept = []
+    write_random_games(tmp_path, Plan(Variant(4), 5), 1, lambda number, of, was_there: kept.append(was_there))
+    assert kept == [True]
+
+
+def test_what_a_killed_process_left_of_the_first_manifest_is_no_hindrance(tmp_path: Path) -> None:
+    (tmp_path / ".manifest.json.x1y2z_34.tmp").write_bytes(b"{")
+    write_random_games(tmp_path, Plan(Variant(4), 5), seed=1)
+    assert sorted(files_of(tmp_path)) == ["games-00000.npy", "manifest.json", "scores-00000.npy"]
+
+
+def test_an_editor_s_files_stay_where_writing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".manifest.json.swp").write_text("mine")
+    with pytest.raises(DatasetError, match="holds files, and no data set"):
+        write_random_games(tmp_path, Plan(Variant(4), 5), seed=1)
+    assert [path.name for path in tmp_path.iterdir()] == [".manifest.json.swp"]
+
+
+def test_two_processes_do_not_write_one_data_set(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(DatasetError, match="another process is writing a data set to"):
+        write_random_games(tmp_path, Plan(Variant(4), 5), seed=1)
+    write_random_games(tmp_path, Plan(Variant(4), 5), seed=1)
+
+
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("all of it")
     with pytest.raises(DatasetError, match="holds files, and no data set; name a folder that is new or empty"):
@@ -338,6 +476,14 @@ def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
 
 
+def damage_header(folder: Path, old: bytes, new: bytes) -> None:
+    path = folder / "games-00000.npy"
+    content = path.read_bytes()
+    assert old in content
+    assert len(old) == len(new)
+    path.write_bytes(content.replace(old, new))
+
+
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no manifest": (
         lambda folder: (folder / "manifest.json").unlink(),
@@ -350,7 +496,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "variant": (lambda folder: edit(folder, variant={"size": 7}), "does not describe a data set: a board has 4, 6, 8"),
     "no variant": (lambda folder: edit(folder, variant=None), "does not describe a data set"),
     "games": (lambda folder: edit(folder, games="10"), "games is a whole number"),
-    "more games": (lambda folder: edit(folder, games=10**18), "make .* shards"),
+    "more games": (lambda folder: edit(folder, games=10**6), "make .* shards"),
+    "many games": (lambda folder: edit(folder, games=10**400), "games is at most 1099511627776"),
     "passes": (lambda folder: edit(folder, passes="some"), "unknown way to treat passes 'some'"),
     "padding": (lambda folder: edit(folder, padding=0), "says padding 0, where such a data set has 255"),
     "unknown key": (lambda folder: edit(folder, path="/etc"), "says path '/etc', where such a data set has None"),
@@ -359,7 +506,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing shard": (lambda folder: (folder / "games-00001.npy").unlink(), "games-00001.npy cannot be read: No such"),
     "short shard": (
         lambda folder: truncate(folder / "games-00001.npy"),
-        "games-00001.npy is no NumPy file, or was cut",
+        "games-00001.npy has 171 bytes, where .* take 176: it was cut short",
     ),
     "no NumPy": (
         lambda folder: (folder / "scores-00000.npy").write_bytes(b"PK\3\4"),
@@ -371,12 +518,21 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "shape": (
         lambda folder: np.save(folder / "games-00000.npy", np.zeros((6, 13), np.uint8)),
-        r"holds uint8 \[6, 13\], where the manifest tells of uint8 \[6, 12\]",
+        r"games-00000.npy is no NumPy file of uint8 \[6, 12\], of which the manifest tells",
     ),
     "dtype": (
         lambda folder: np.save(folder / "scores-00001.npy", np.zeros(4, np.int16)),
-        r"holds int16 \[4\], where the manifest tells of int8 \[4\]",
+        r"scores-00001.npy is no NumPy file of int8 \[4\], of which the manifest tells",
     ),
+    "open bracket": (
+        lambda folder: damage_header(folder, b"(6, 12)", b"(((((6,"),
+        "games-00000.npy is no NumPy file of uint8",
+    ),
+    "huge shape": (
+        lambda folder: damage_header(folder, b"(6, 12), }" + b" " * 30, b"(" + b"9" * 34 + b",), }"),
+        "games-00000.npy is no NumPy file of uint8",
+    ),
+    "fields": (lambda folder: damage_header(folder, b"'|u1'", b"[1,2]"), "games-00000.npy is no NumPy file of uint8"),
     "content": (
         lambda folder: np.save(folder / "games-00000.npy", np.zeros((6, 12), np.uint8)),
         "games-00000.npy is not the file that was written",
@@ -394,16 +550,19 @@ def test_damage_is_told_in_a_sentence(tmp_path: Path, damage: Callable[[Path], o
 
 
 def test_plans_that_make_no_sense_are_refused() -> None:
-    for games, games_per_shard in ((0, 1), (1, 0), (-1, 5), (2.5, 1)):
+    for games, games_per_shard in ((0, 1), (1, 0), (-1, 5), (2.5, 1), (True, 1), ("5", 1)):
         with pytest.raises(UsageError, match="is a whole number, at least 1"):
             Plan(Variant(), games, games_per_shard)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="games_per_shard is at most"):
+        Plan(Variant(), 1, 2**41)
+    assert json.dumps(Plan(Variant(), np.int64(5)).num_games) == "5"  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="make 20000 shards of 1"):
         Plan(Variant(), 20_000, 1)
     with pytest.raises(UnknownNameError, match="did you mean omit"):
         Plan(Variant(), 1, 1, "omitt")
 
 
-def test_first_moves_and_games_per_shard_of_the_plan_tile_the_games() -> None:
+def test_shards_of_a_plan_tile_the_games() -> None:
     plan = Plan(Variant(), 25, 10)
     numbers = [number for shard in range(plan.num_shards) for number in plan.games_of(shard)]
     assert numbers == list(range(25))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reversi_env import Position, Variant, random_games
-from reversi_env.naming import UnknownNameError
+from reversi_env.naming import UnknownNameError, UsageError
 from reversi_env.records import wthor
 from reversi_env.records.formats import FORMATS, Record, format_of, read_records, write_records
 from reversi_env.records.record import GameRecord, ProblemRecord, RecordError, WthorFacts
@@ -126,6 +126,71 @@ def test_names_are_written_beside_wthor_and_read_again(tmp_path: Path) -> None:
     assert (game.black, game.white, game.event) == ("Ada", "Bob", "Cup")
 
 
+def name_file(path: Path, *names: str) -> None:
+    with open(path, "wb") as file:
+        wthor.write_players(file, names)
+
+
+def named_game(black: str, white: str) -> GameRecord:
+    record = random_records(1)[0]
+    return replace(record, black=black, white=white, wthor=WthorFacts(1, 5, 6, 32, 24))
+
+
+def test_a_merge_of_files_with_different_names_keeps_every_game_s_names(tmp_path: Path) -> None:
+    write_records(tmp_path / "a.wtb", [named_game("Ada", "Bob")])
+    write_records(tmp_path / "b.wtb", [named_game("Eve", "Ada")])
+    games = [*games_of(tmp_path / "a.wtb"), *games_of(tmp_path / "b.wtb")]
+    write_records(tmp_path / "both.wtb", games)
+    assert [(game.black, game.white) for game in games_of(tmp_path / "both.wtb")] == [("Ada", "Bob"), ("Eve", "Ada")]
+
+
+def test_games_without_names_get_none_from_the_common_file(tmp_path: Path) -> None:
+    name_file(tmp_path / "WTHOR.JOU", *(f"player {number}" for number in range(10)))
+    for record in (random_records(1)[0], named_game("", ""), named_game("Ada", "")):
+        write_records(tmp_path / "games.wtb", [record])
+        (game,) = games_of(tmp_path / "games.wtb")
+        assert (game.black, game.white) == (record.black, record.white)
+
+
+@pytest.mark.parametrize("name", ["wthor.wtb", "WTHOR.WTB"])
+def test_games_called_like_the_common_names_are_refused(tmp_path: Path, name: str) -> None:
+    name_file(tmp_path / "WTHOR.JOU", "common")
+    before = (tmp_path / "WTHOR.JOU").read_bytes()
+    with pytest.raises(UsageError, match="serve the games of all years; call the games otherwise"):
+        write_records(tmp_path / name, [named_game("Ada", "Bob")])
+    assert [path.name for path in tmp_path.iterdir()] == ["WTHOR.JOU"]
+    assert (tmp_path / "WTHOR.JOU").read_bytes() == before
+
+
+def test_a_name_file_of_another_case_is_written_over(tmp_path: Path) -> None:
+    name_file(tmp_path / "GAMES.JOU", "", "old", "old", "old", "old", "old", "old")
+    write_records(tmp_path / "games.wtb", [named_game("Ada", "Bob")])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["GAMES.JOU", "games.wtb"]
+    assert games_of(tmp_path / "games.wtb")[0].black == "Ada"
+
+
+@pytest.mark.parametrize("spoilt", [".jou", ".trn", ".wtb"])
+def test_names_and_games_are_replaced_together_or_stay(tmp_path: Path, spoilt: str) -> None:
+    record = replace(named_game("Ada", "Bob"), event="Cup")
+    write_records(tmp_path / "games.wtb", [record])
+    (tmp_path / f"games{spoilt}").unlink()
+    (tmp_path / f"games{spoilt}").mkdir()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    with pytest.raises(IsADirectoryError) as raised:
+        write_records(tmp_path / "games.wtb", [replace(record, black="Eve", event="Open")])
+    assert raised.value.filename == str(tmp_path / f"games{spoilt}")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+
+def test_old_names_stay_where_no_game_can_be_written(tmp_path: Path) -> None:
+    write_records(tmp_path / "games.wtb", [replace(named_game("Ada", "Bob"), event="Cup")])
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(before) == ["games.jou", "games.trn", "games.wtb"]
+    with pytest.raises(RecordError, match="none of the records could be written"):
+        write_records(tmp_path / "games.wtb", random_records(2, Variant(6)), lambda fault: None)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_old_names_do_not_stay_beside_new_games(tmp_path: Path) -> None:
     record = random_records(1)[0]
     write_records(tmp_path / "games.wtb", [replace(record, black="Ada", white="Bob")])
@@ -223,6 +288,15 @@ def test_an_old_file_stays_where_writing_fails(tmp_path: Path, suffix: str) -> N
         write_records(path, refused, lambda fault: None)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
     assert path.read_bytes() == b"old"
+
+
+def test_transcripts_of_another_start_are_not_in_one_file(tmp_path: Path) -> None:
+    records = [*random_records(1), *random_records(1, Variant(start="parallel")), *random_records(1)]
+    faults: list[RecordError] = []
+    assert write_records(tmp_path / "games.txt", records, faults.append) == 2
+    assert [fault.args[0].partition(": ")[2].partition(";")[0] for fault in faults] == [
+        "a file of transcripts is of one variant"
+    ]
 
 
 def test_a_fault_in_reading_is_not_blamed_on_the_file_that_is_written(tmp_path: Path) -> None:

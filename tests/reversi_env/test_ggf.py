@@ -172,6 +172,33 @@ def test_board_type_and_rules_give_the_variant(board: str, rest: str, variant: V
     assert record.variant == variant
 
 
+@pytest.mark.parametrize(
+    ("kind", "variant"),
+    [
+        ("", TOURNAMENT),
+        ("TY[8]", TOURNAMENT),
+        ("TY[s6]", Variant(6, scoring="tournament")),
+        ("TY[10a]", Variant(10, goal="fewest", scoring="tournament")),
+    ],
+)
+def test_without_a_board_the_type_gives_the_size(kind: str, variant: Variant) -> None:
+    (record,) = read(f"(;GM[Othello]{kind};)")
+    assert record.variant == variant
+    assert read(written(ggf.write, record)) == [record]
+
+
+@pytest.mark.parametrize("length", [100, 101])
+def test_rules_are_read_up_to_a_length(length: int) -> None:
+    rules = "scoring=board".ljust(length)
+    assert (read(record_text(f"RU[{rules}]"))[0].variant == Variant()) == (length == 100)
+
+
+@pytest.mark.parametrize("before", range(65_520, 65_537))
+def test_a_record_that_begins_at_the_end_of_a_block_is_found(before: int) -> None:
+    text = "x" * before + record_text("B[f5]").replace("(;", "(" + " " * 8 + ";")
+    assert [record.moves for record in read(text)] == [(37,)]
+
+
 def test_a_type_that_says_more_than_size_and_goal_stays_a_tag() -> None:
     assert [read(record_text(f"TY[{kind}]"))[0].tags for kind in ("8", "8a", "s8r20", "8banana!")] == [
         {},
@@ -268,7 +295,14 @@ def test_any_text_stands_in_any_property(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"black_rating": float("nan")}, {"times_s": (float("inf"), 1.0, 1.0)}, {"black": "\ud800"}]
+    "changes",
+    [
+        {"black_rating": float("nan")},
+        {"black_rating": 10**5000},
+        {"black_rating": 2**53 + 1},
+        {"times_s": (float("inf"), 1.0, 1.0)},
+        {"black": "\ud800"},
+    ],
 )
 def test_what_no_file_can_hold_is_not_written(changes: dict[str, object]) -> None:
     record = replace(GameRecord(TOURNAMENT, OPENING), **changes)  # type: ignore[arg-type]
@@ -284,7 +318,9 @@ def test_what_no_file_can_hold_is_not_written(changes: dict[str, object]) -> Non
     [
         ("(;GM[Chess]B[e4];)", r"the game is 'Chess'; GGF of Othello says GM\[Othello\]"),
         ("(;PB[x];)", "the game is ''"),
-        ("(;GM[Othello]B[f5];)", r"the record has no board; BO\[8 … \*\]"),
+        ("(;GM[Othello]TY[8r20]B[f5];)", r"the record has no board; BO\[8 … \*\]"),
+        ("(;GM[Othello]TY[88]B[f5];)", r"the record has no board; BO\[8 … \*\]"),
+        (record_text("", BOARD.replace("- *", "? *")), r"BO: the board lacks the squares that are '\?'"),
         (record_text("", "12 - *"), "BO begins with the number of columns, 4, 6, 8, 10, not with '12'"),
         (record_text("", ""), "BO begins with the number of columns"),
         (record_text("", "8 --- *"), "BO: .* found 3 squares, expected 64"),

@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reversi_env import Game, Variant
-from reversi_env.records.record import GameRecord, RecordError, complete_moves, place_moves, report, shown
+from reversi_env import Game, Position, Variant
+from reversi_env.records.dates import parse_date
+from reversi_env.records.record import (
+    GameRecord,
+    ProblemRecord,
+    RecordError,
+    complete_moves,
+    place_moves,
+    report,
+    shown,
+)
 from tests.reversi_env.record_strategies import games
 from tests.reversi_env.strategies import variants
 
@@ -79,6 +88,39 @@ def test_a_record_plays_its_game_anew() -> None:
     assert record.is_over
     assert record.game.position.black_score == 64
     assert not GameRecord(Variant(), (37,)).is_over
+
+
+def test_records_are_keys_though_their_tags_are_not() -> None:
+    record = GameRecord(Variant(), (37,), tags={"PC": "here"})
+    assert {record: 1}[GameRecord(Variant(), (37,), tags={"PC": "here"})] == 1
+    problem = ProblemRecord(Position("othello"), {37: 2.0})
+    assert hash(problem) == hash(ProblemRecord(Position("othello"), {37: 2.0}))
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("2003", "2003"),
+        ("2003-12", "2003-12"),
+        (" 2003-12-15 ", "2003-12-15"),
+        ("2003-12-15,16", "2003-12-15"),
+        ("2003-12-15T12:33", "2003-12-15"),
+        ("2003.12.15_12:33:18.MST", "2003-12-15"),
+        ("2000-4-16 11:13 EST", "2000-04-16"),
+        ("945277754", "1999-12-15"),
+        ("9999999999", "2286-11-20"),
+        ("2003-13-15", "2003"),
+        ("800", "0800"),
+        ("15.12.2003", None),
+        ("December", None),
+        ("", None),
+        ("123456", None),
+        ("9" * 5000, None),
+    ],
+)
+def test_a_date_is_read_in_many_spellings(text: str, date: str | None) -> None:
+    found = parse_date(text)
+    assert (found and str(found)) == date
 
 
 def test_a_fault_is_raised_where_nobody_takes_it() -> None:

@@ -109,6 +109,38 @@ def test_latin_1_and_utf_8_may_stand_in_one_file() -> None:
     assert [record.black for record in read(text.encode("latin-1") + text.encode())] == ["Rémi", "Rémi"]
 
 
+@pytest.mark.parametrize("charset", ["koi8-r", "CP1251", "utf-8", "ISO-8859-5"])
+def test_text_is_of_the_charset_that_the_record_states(charset: str) -> None:
+    text = f"(;GM[2]CA[{charset}]PB[Борис]C[\\]]) (;GM[2]PW[é])"
+    first, second = read(text.replace("é", "e").encode(charset))
+    assert (first.black, first.tags, second.white) == ("Борис", {"C": "]"}, "e")
+
+
+@pytest.mark.parametrize("charset", ["hex", "punycode", "utf-7", "utf-16", "unicode_escape", "nonsense", "ascii"])
+def test_a_charset_that_is_none_or_not_the_text_s_is_not_believed(charset: str) -> None:
+    text = f"(;GM[2]CA[{charset}]PB[Rémi +AEE-];B[f5])"
+    for data in (text.encode(), text.encode("latin-1")):
+        (record,) = read(data)
+        assert (record.black, record.moves) == ("Rémi +AEE-", (37,))
+
+
+SOUND_WITH_HEAD = r"(;GM[2]C[see (;GM[2\];B[a1\]) there];B[f5])"
+
+
+def test_a_text_that_looks_like_a_record_is_text() -> None:
+    long = "(;GM[2]C[a (;GM[2\\] b\n" + "x" * 10**5 + "];B[f5])"
+    late = "(;GM[2]C[" + "x" * (2**16 - 14) + "(;GM[2\\]];B[f5])"  # at the end of a block
+    for text in (SOUND_WITH_HEAD, f"{SOUND_WITH_HEAD}(;GM[2];B[d3])", long, late):
+        assert read(text)[0].moves == (37,)
+    assert [len(record.moves) for record in read(SOUND_WITH_HEAD * 50)] == [1] * 50
+
+
+def test_an_unclosed_record_costs_itself_alone_also_before_texts_that_look_like_records() -> None:
+    records, faults = read_with_faults(f"(;GM[2]PB[x)\n(;GM[2];B[d3])\n{SOUND_WITH_HEAD}")
+    assert [record.moves for record in records] == [(19,), (37,)]
+    assert [fault.partition(":")[0] for fault in faults] == ["line 1"]
+
+
 # What the properties mean
 
 
@@ -117,6 +149,8 @@ def test_latin_1_and_utf_8_may_stand_in_one_file() -> None:
     [
         ("SZ[4]", Variant(4, scoring="tournament")),
         ("SZ[10:10]", Variant(10, scoring="tournament")),
+        ("SZ[06]", Variant(6, scoring="tournament")),
+        ("SZ[6x6]", Variant(6, scoring="tournament")),
         ("SZ[4]AB[c2][b3]AW[b2][c3]", Variant(4, scoring="tournament")),
         ("SZ[4]AW[B2][C2]AB[B3:C3]PL[Black]", Variant(4, "parallel", scoring="tournament")),
         ("SZ[4]AB[c2][b3]AW[b2][c3]PL[W]", Variant(4, "-----OX--XO----- O", scoring="tournament")),
@@ -144,6 +178,7 @@ def test_rules_that_are_none_of_ours_stay_a_tag() -> None:
         ("B+12", 12, "", {}),
         ("w+3.0", -3, "", {}),
         ("0", 0, "", {}),
+        ("0.0", 0, "", {}),
         ("Draw", 0, "", {}),
         ("B+R", None, "resignation", {"RE": "B+R"}),
         ("W+Time", None, "timeout", {"RE": "W+Time"}),
@@ -173,6 +208,12 @@ def test_v_is_from_black_and_an_evaluation_from_the_mover() -> None:
     (record,) = read("(;GM[2];B[f5]V[2];V[3.5]W[d6];B[c3]TAKEN[1.25]V[soon];W[d3])")
     assert record.evaluations == (2, -3.5, None, None)
     assert record.times_s == (None, None, 1.25, None)
+
+
+def test_of_several_moves_in_a_node_the_last_has_its_evaluation_and_time() -> None:
+    (record,) = read("(;GM[2];B[f5]W[d6]V[3]TAKEN[2];B[c3]V[4])")
+    assert record.evaluations == (None, -3, 4)
+    assert record.times_s == (None, 2, None)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +371,10 @@ def test_damaged_files_are_records_or_faults_and_what_is_read_can_be_written(dra
     assert read(written(sgf.write, *records)) == records
 
 
-@pytest.mark.parametrize("unit", ["(;GM[", "(;GM[]", "(;GM[2])", "(;GM[2]AB[a1:h8])", "(;GM[2]C[\\", "(;B[f5])"])
+@pytest.mark.parametrize(
+    "unit",
+    ["(;GM[2](", r"(;GM[2](;GM[2\]", "(;GM[]", "(;GM[2])", "(;GM[2]AB[a1:h8])", "(;GM[2]C[\\", "(;B[f5])"],
+)
 def test_many_small_faults_take_linear_time(unit: str) -> None:
     began = time.process_time()
     faults = 0

@@ -52,13 +52,15 @@ def test_games_that_break_weak_rule_code_are_read_and_written_as_they_stand(data
         " f5 d6  c3 ",
         "f5,d6,c3",
         "1. f5 2. d6 3. c3",
+        "1 f5 2 d6 3 c3",
+        "f5-d6-c3",
         "\ufefff5d6c3\r",
         "# two players\n\n% and a remark\r\nf5d6c3\n\n",
     ],
 )
 def test_one_game_in_many_spellings(line: str) -> None:
     (record,) = read(line)
-    assert record == GameRecord(Variant(), OPENING)
+    assert record == GameRecord(Variant(scoring="tournament"), OPENING)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,15 @@ def test_one_game_in_many_spellings(line: str) -> None:
         (" 0", 0, {}),
         (" 34-30", 4, {}),
         (" : 20 - 44", -24, {}),
+        (" (34-30)", 4, {}),
+        ("(34-30)", 4, {}),
+        (" | +2", 2, {}),
+        ("|-2", -2, {}),
+        (" +64", 64, {}),
+        (" +65", None, {"result": "+65"}),
+        (" -999", None, {"result": "-999"}),
+        (" 999-1", None, {"result": "999-1"}),
+        (" 40-30", None, {"result": "40-30"}),
         ("; 3:61", -58, {}),
         (" 34", None, {"result": "34"}),
         (", 4", None, {"result": "4"}),
@@ -145,6 +156,12 @@ def test_any_bytes_are_records_or_faults(data: bytes) -> None:
 @given(st.data())
 def test_damaged_files_are_records_or_faults(drawn: st.DataObject) -> None:
     read_with_faults(drawn.draw(damaged(b"1. f5 d6, c3 : +4\n% c\ne6f6c4e7e8d8g6f8--g5 34-30\r\n" * 3)))
+
+
+def test_a_line_of_the_greatest_length_is_read_and_a_longer_one_is_a_fault() -> None:
+    for length, num_faults in ((MAX_LINE_BYTES, 0), (MAX_LINE_BYTES + 1, 1)):
+        records, faults = read_with_faults("f5d6\n".rjust(length) + "f5\n")
+        assert (len(records), len(faults)) == (2 - num_faults, num_faults)
 
 
 @pytest.mark.parametrize("unit", ["a", "1", " ", ":", "9 - ", "f5", "\xff", "\n", "a\n"])

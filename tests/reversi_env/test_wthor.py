@@ -204,6 +204,8 @@ def test_a_game_is_written_as_put_together_by_hand() -> None:
     ("dates", "year"),
     [
         (["2003", "2003-12-15", "2003-07-01 12:00"], 2003),
+        (["2003.12.15_12:33:18.MST", "2003-4-16 11:13 EST", "1060000000"], 2003),
+        (["945277754"], 1999),
         (["34771"], 34771),  # the fuzzer's: a year has up to five digits
         (["2003", "2004"], 0),
         (["2003", ""], 0),
@@ -262,6 +264,7 @@ REFUSED = {
     "long name": (record_of(WIPEOUT, white="x" * 21), "which has room for 20 letters"),
     "long event": (record_of(WIPEOUT, event="x" * 27), "which has room for 26 letters"),
     "NUL": (record_of(WIPEOUT, white="a\0b"), "none of them NUL"),
+    "large depth": (record_of(WIPEOUT, wthor=WthorFacts(0, 0, 0, 0, 999)), "is that at 0 to 64 empties, not at 999"),
     "large number": (record_of(WIPEOUT, wthor=WthorFacts(0, 65536, 0, 0, 0)), "numbers as large as those of"),
 }
 
@@ -276,11 +279,46 @@ def test_a_game_that_wthor_cannot_hold_is_refused(record: GameRecord, sentence: 
     assert len(faults) == 1
 
 
-def test_a_file_has_one_depth() -> None:
-    records = [record_of(WIPEOUT, wthor=WthorFacts(0, 0, 0, 0, depth)) for depth in (24, 22)]
-    with pytest.raises(RecordError, match="game 2: its theoretical score is that at 22 empties"):
-        written(records)
+@pytest.mark.parametrize("order", [(0, 24, 22), (24, 0, 22), (22, 24, 0)])
+def test_a_file_has_one_depth_and_scores_of_another_are_lost_but_no_game(
+    order: tuple[int, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    records = [record_of(WIPEOUT, wthor=WthorFacts(1, 2, 3, 30 + depth, depth)) for depth in order]
+    kept = order[0] or order[1]
+    assert [game.wthor for game in games_of(written(records))] == [
+        WthorFacts(1, 2, 3, 30 + depth if depth == kept else 64, kept) for depth in order
+    ]
+    assert [message.getMessage() for message in caplog.records] == [
+        f"a .wtb file has theoretical scores of one depth, here {kept} empties; 1 games lose those of other depths"
+    ]
     assert written(records, depth=20)[14] == 20
+
+
+def test_games_without_a_theoretical_score_come_back_byte_for_byte(caplog: pytest.LogCaptureFixture) -> None:
+    original = header(2, depth=0) + game(WIPEOUT, 64, theoretical=40) * 2
+    assert written(games_of(original)) == original
+    assert not caplog.records
+
+
+def test_a_number_that_stands_for_another_name_is_left_to_it() -> None:
+    facts = WthorFacts(tournament=1, black=5, white=6, theoretical_discs=64, theoretical_depth=24)
+    here = record_of(WIPEOUT, black="Ada", white="Bob", event="Cup", wthor=facts)
+    there = record_of(WIPEOUT, black="Eve", white="Ada", event="Open", wthor=facts)
+    nameless = record_of(WIPEOUT, wthor=facts)
+    for records in ([here, there, nameless, here], [nameless, there, here]):
+        file = io.BytesIO()
+        names = wthor.write(file, records)
+        games = games_of(file.getvalue(), names)
+        assert [
+            (game.black, game.white, game.event) for game, record in zip(games, records, strict=True) if record.black
+        ] == [(record.black, record.white, record.event) for record in records if record.black]
+        assert games[records.index(nameless)].wthor == facts
+
+
+def test_a_fault_in_a_later_block_has_the_number_of_its_game() -> None:
+    number = wthor._BLOCK + 3
+    _, faults = faults_of(header(number) + SOUND * (number - 1) + game("f5d6c3a1", 20))
+    assert [fault.partition(":")[0] for fault in faults] == [f"game {number} at byte {16 + 68 * (number - 1)}"]
 
 
 @pytest.mark.slow
