@@ -107,7 +107,7 @@ class Position:
         """Returns the position that `text` shows: size² characters and the side to move, or a drawing.
 
         The variant is Othello of the board's size where none is given; the placement of 1883 needs its variant, since
-        an empty centre square means nothing else. Raises ValueError.
+        an empty center square means nothing else. Raises ValueError.
         """
         given = None if variant is None else Variant.of(variant)
         board, side = parse_board(text, given.size if given else None)

@@ -1,6 +1,6 @@
 """The rules as kernels: legal moves, moves, the end and the score, for every variant.
 
-Boards are relative to the side to move (`player`, `opponent`); a move swaps them. `center` holds the centre squares
+Boards are relative to the side to move (`player`, `opponent`); a move swaps them. `center` holds the center squares
 under free placement and nothing under other starts: while one of them is empty, discs are placed there, nothing flips,
 nobody passes and nothing ends.
 """
@@ -21,7 +21,7 @@ class Rules(NamedTuple):
     """A variant as kernels take it."""
 
     squares: Bitboard  # every square of the board
-    center: Bitboard  # the centre squares under free placement, else none
+    center: Bitboard  # the center squares under free placement, else none
     size: int
     fewest: bool  # the goal: fewest discs win
     tournament: bool  # the scoring: empties count for the side with more discs

@@ -90,7 +90,7 @@ class Variant:
 
     @cached_property
     def center(self) -> tuple[int, int, int, int]:
-        """The four centre squares in rising order."""
+        """The four center squares in rising order."""
         first = (self.size // 2 - 1) * (self.size + 1)
         return first, first + 1, first + self.size, first + self.size + 1
 
@@ -107,7 +107,7 @@ class Variant:
 
     @cached_property
     def field(self) -> np.ndarray:
-        """The squares and the centre of `rules` as an array, uint64 [2, W]."""
+        """The squares and the center of `rules` as an array, uint64 [2, W]."""
         return np.array([self.rules.squares, self.rules.center], np.uint64)
 
     @cached_property
