@@ -13,7 +13,7 @@ from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.position import LEGAL, OPPONENT, PLAYER, Position
 from reversi_env.random_bits import below, first_state, next_state
-from reversi_env.rules import Rules, flip_mask, rules_for_moves
+from reversi_env.rules import Rules, flip_mask
 from reversi_env.variant import Variant
 from reversi_env.vectors import bit, count, is_empty, lowest, no_square, union, without_lowest
 
@@ -98,53 +98,17 @@ def draw_favorite(
 
 @kernel
 def _choose(
-    boards: np.ndarray,
-    kind: int,
-    rng_state: np.ndarray,
-    moves: np.ndarray,
-    weights: np.ndarray,
-    field: np.ndarray,
-    size: int,
-    fewest: bool,
-    like: Bitboard,
+    boards: np.ndarray, kind: int, rng_state: np.ndarray, moves: np.ndarray, weights: np.ndarray, rules: Rules
 ) -> None:
-    rules = rules_for_moves(field, size, fewest, like)
+    like = rules.squares
     for game in range(boards.shape[0]):
         legal = load(boards[game], LEGAL, like)
         if is_empty(legal):
-            moves[game] = size * size
+            moves[game] = rules.size * rules.size
         else:
             player, opponent = load(boards[game], PLAYER, like), load(boards[game], OPPONENT, like)
             rng_state[game] = next_state(rng_state[game])
             moves[game] = draw_favorite(player, opponent, legal, kind, rng_state[game], weights, rules)
-
-
-@kernel
-def _choose_one_word(
-    boards: np.ndarray,
-    kind: int,
-    rng_state: np.ndarray,
-    moves: np.ndarray,
-    weights: np.ndarray,
-    field: np.ndarray,
-    size: int,
-    fewest: bool,
-) -> None:
-    _choose(boards, kind, rng_state, moves, weights, field, size, fewest, (np.uint64(0),))
-
-
-@kernel
-def _choose_two_words(
-    boards: np.ndarray,
-    kind: int,
-    rng_state: np.ndarray,
-    moves: np.ndarray,
-    weights: np.ndarray,
-    field: np.ndarray,
-    size: int,
-    fewest: bool,
-) -> None:
-    _choose(boards, kind, rng_state, moves, weights, field, size, fewest, (np.uint64(0), np.uint64(0)))
 
 
 class Baseline:
@@ -169,9 +133,7 @@ class Baseline:
         self, variant: Variant, boards: np.ndarray, is_black: np.ndarray, rng_state: np.ndarray, moves: np.ndarray
     ) -> None:
         """Writes a move for each game, as any `BatchOpponent` does."""
-        choose = _choose_one_word if boards.shape[-1] == 1 else _choose_two_words
-        size, fewest = variant.size, variant.goal == "fewest"
-        choose(boards, self.kind, rng_state, moves, square_weights(size), variant.field, size, fewest)
+        _choose(boards, self.kind, rng_state, moves, square_weights(variant.size), variant.rules)
 
     def __repr__(self) -> str:
         return f"BASELINES[{self.name!r}]"

@@ -1,6 +1,7 @@
 """What all tests share: the way to the reference data, which lies beside the repository and is not copied into it."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported; as `e
 # The first example of a test may wait for a kernel to compile, so none has a deadline.
 settings.register_profile("kernels", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kernels")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a script has it for what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
