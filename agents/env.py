@@ -1,6 +1,5 @@
 """The environment, one game or many, against any agent of the laboratory."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,6 +15,7 @@ from reversi_env.opponents import BASELINES
 from reversi_env.random_bits import generators
 
 Opponent: TypeAlias = str | Agent | PositionOpponent | BatchOpponent
+Pool: TypeAlias = Opponent | list[Any] | tuple[Any, ...] | None
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class AgentOpponent:
         ]
 
 
-def make_env(opponent: Opponent | Sequence[Opponent] | None = "random", **settings: Any) -> gymnasium.Env[Any, Any]:
+def make_env(opponent: Pool = "random", **settings: Any) -> gymnasium.Env[Any, Any]:
     """Returns `Reversi-v0` against an agent, as in `make_env("alphabeta:depth=2", variant="othello-6x6")`.
 
     A list of agents is a pool, of which each game draws one. Where no variant is given it is the one that an agent was
@@ -50,9 +50,7 @@ def make_env(opponent: Opponent | Sequence[Opponent] | None = "random", **settin
     return gymnasium.make("reversi_env:Reversi-v0", **_with_opponents(opponent, settings))
 
 
-def make_vec(
-    opponent: Opponent | Sequence[Opponent] | None = "random", num_envs: int = 1, **settings: Any
-) -> VectorEnv[Any, Any, Any]:
+def make_vec(opponent: Pool = "random", num_envs: int = 1, **settings: Any) -> VectorEnv[Any, Any, Any]:
     """Returns `num_envs` games of `Reversi-v0` at once, against agents as `make_env` takes them.
 
     An agent answers all its games in one call, so a network reads them in batches. A league grows by
@@ -68,12 +66,14 @@ def opponent_of(agent: Opponent) -> Any:
     return AgentOpponent(agent) if isinstance(agent, Agent) else agent
 
 
-def _with_opponents(given: Opponent | Sequence[Opponent] | None, settings: dict[str, Any]) -> dict[str, Any]:
-    if given is None:
-        return settings | {"opponent": None}
-    is_pool = isinstance(given, Sequence) and not isinstance(given, str)
-    opponents = [opponent_of(member) for member in given] if is_pool else [opponent_of(given)]  # type: ignore[union-attr,arg-type]
-    for opponent in opponents:
-        if isinstance(opponent, AgentOpponent) and opponent.agent.variant:
-            settings.setdefault("variant", opponent.agent.variant)
-    return settings | {"opponent": opponents if is_pool else opponents[0]}
+def _with_opponents(given: Pool, settings: dict[str, Any]) -> dict[str, Any]:
+    opponent: Any
+    if isinstance(given, list | tuple):
+        opponents = opponent = [opponent_of(member) for member in given]
+    else:
+        opponent = None if given is None else opponent_of(given)
+        opponents = [opponent]
+    for one in opponents:
+        if isinstance(one, AgentOpponent) and one.agent.variant:
+            settings.setdefault("variant", one.agent.variant)
+    return settings | {"opponent": opponent}

@@ -110,8 +110,8 @@ class raw_env(AECEnv):  # type: ignore[misc]  # PettingZoo has no types; the nam
         if self.terminations[mover] or self.truncations[mover]:
             self._was_dead_step(action)
             return
-        # None, which only a finished agent plays, is refused there with a sentence.
-        self._observation, reward, is_over, _, info = self._game.step(action)  # type: ignore[arg-type]
+        # None, which only a finished agent plays, is refused there with a sentence, whatever its type says.
+        self._observation, reward, is_over, _, info = self._game.step(action)  # type: ignore[arg-type]  # see above
         self.agent_selection = self._to_play = AGENTS[info["to_play"]]
         if is_over:
             self._finish(mover, float(reward), info)

@@ -429,10 +429,9 @@ class Batch:
         self._is_seeded |= begun_mask
 
     def _checked_mask(self, reset_mask: object) -> np.ndarray:
-        is_array = isinstance(reset_mask, np.ndarray)
-        if not is_array or reset_mask.shape != (self.num_games,) or reset_mask.dtype != np.bool_:  # type: ignore[attr-defined]
-            raise ValueError(f"reset_mask is a bool array [{self.num_games}], not {reset_mask!r}")
-        return reset_mask  # type: ignore[return-value]
+        if isinstance(reset_mask, np.ndarray) and (reset_mask.dtype, reset_mask.shape) == (np.bool_, (self.num_games,)):
+            return reset_mask
+        raise ValueError(f"reset_mask is a bool array [{self.num_games}], not {reset_mask!r}")
 
     def _terms_of(self, start: Position, color: str) -> _Terms:
         kinds = [opponent.kind if isinstance(opponent, Baseline) else _OUTSIDE for opponent in self._opponents]

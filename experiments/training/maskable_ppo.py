@@ -89,10 +89,10 @@ class NetworkPolicy(MaskableActorCriticPolicy):
         distribution, values = self._evaluate(obs, action_masks)
         return values, distribution.log_prob(actions), distribution.entropy()
 
-    def get_distribution(self, obs: Tensor, action_masks: np.ndarray | None = None) -> MaskableDistribution:  # type: ignore[override]
+    def get_distribution(self, obs: Tensor, action_masks: np.ndarray | None = None) -> MaskableDistribution:  # type: ignore[override]  # sb3 takes dictionaries too
         return self._evaluate(obs, action_masks)[0]
 
-    def predict_values(self, obs: Tensor) -> Tensor:  # type: ignore[override]
+    def predict_values(self, obs: Tensor) -> Tensor:  # type: ignore[override]  # as above
         return self._evaluate(obs, None)[1]
 
     def _evaluate(self, planes: Tensor, masks: np.ndarray | Tensor | None) -> tuple[MaskableDistribution, Tensor]:
