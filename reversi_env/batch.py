@@ -417,15 +417,14 @@ class Batch:
 
     def _seed(self, seed: int | Sequence[int | None] | None, begun_mask: np.ndarray) -> None:
         """Draws the states of the games that begin with a seed, or for the first time; nothing changes on an error."""
-        games = np.flatnonzero(begun_mask & ~self._is_seeded) if seed is None else np.flatnonzero(begun_mask)
-        seeds = _seeds_of(seed, self.num_games)
-        drawn = {
-            game: first_state(seeding.np_random(seeds[game])[0])
-            for game in games.tolist()
-            if seeds[game] is not None or not self._is_seeded[game]
-        }
-        for game, state in drawn.items():
-            self.games.rng_state[game] = state
+        drawn_mask = begun_mask & ~self._is_seeded
+        seeds: dict[int, int] = {}
+        if seed is not None:
+            seeds = {game: one for game, one in enumerate(_seeds_of(seed, self.num_games)) if one is not None}
+            drawn_mask |= begun_mask & np.isin(np.arange(self.num_games), list(seeds))
+        games = np.flatnonzero(drawn_mask)
+        states = [first_state(seeding.np_random(seeds.get(game))[0]) for game in games.tolist()]
+        self.games.rng_state[games] = states
         self._is_seeded |= begun_mask
 
     def _checked_mask(self, reset_mask: object) -> np.ndarray:
@@ -461,11 +460,9 @@ def _checked_number(num_games: int) -> int:
     return number
 
 
-def _seeds_of(seed: int | Sequence[int | None] | None, num_games: int) -> list[int | None]:
+def _seeds_of(seed: int | Sequence[int | None], num_games: int) -> list[int | None]:
     """Returns a seed for each game; raises ValueError for a wrong number of them, TypeError for what is no seed."""
     try:
-        if seed is None:
-            return [None] * num_games
         if isinstance(seed, int | np.integer):
             seed = range(operator.index(seed), operator.index(seed) + num_games)
         seeds = [None if one is None else operator.index(one) for one in seed]

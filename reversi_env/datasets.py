@@ -10,6 +10,7 @@ which takes each batch as it is. Data sets can be pickled, so workers may be spa
 
 import itertools
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
 
@@ -41,15 +42,15 @@ class Part(NamedTuple):
     black_scores: np.ndarray  # int8 [N], under the variant's scoring and goal, or NO_SCORE
 
 
-class _Dataset:
+class _Dataset(ABC):
     """What a loader asks of a data set."""
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
+    @abstractmethod
     def batch(self, indices: np.ndarray) -> Sample:
         """Returns the samples at `indices`, int64 [B], each in 0..len−1."""
-        raise NotImplementedError
 
     def __getitem__(self, index: int | slice | Sequence[int] | np.ndarray) -> Sample:
         """Returns a sample, or a batch for a slice, for several indices, or for a mask, bool [len].

@@ -86,6 +86,12 @@ def write_observation(
     write_mask(legal, must_pass, size, mask, 0)
 
 
+def with_legal_plane(planes: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Returns `planes`, [..., P, size, size], and behind them the legal squares of `mask`, [..., size² + 1]."""
+    legal = mask[..., :-1].reshape(*planes.shape[:-3], 1, *planes.shape[-2:])
+    return np.concatenate([planes, legal], axis=-3)
+
+
 @kernel
 def write_planes(player: np.ndarray, opponent: np.ndarray, planes: np.ndarray, mask: np.ndarray, rules: Rules) -> None:
     """Fills what a network sees of N positions: `planes` and `mask`, all arrays C-contiguous.

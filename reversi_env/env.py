@@ -44,6 +44,8 @@ from reversi_env.variant import Variant
 Observation: TypeAlias = dict[str, np.ndarray]
 
 _NOT_BEGUN = "no game has begun: call reset() first"
+_BROKEN_OFF = "the game was broken off by an error: call reset() before step()"
+_ENDED = "the game has ended: call reset() before step()"
 _ILLEGAL = 3  # beside the statuses of `rules`
 
 
@@ -183,9 +185,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         self._opponent: BatchOpponent | None = None
         self._rng_state = np.zeros(1, np.uint64)  # what everything random is drawn from
         self._is_seeded = False
-        self._has_begun = False
-        self._has_ended = False
-        self._awaits_action = False
+        self._refusal: str | None = _NOT_BEGUN  # why `step` plays nothing
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -216,22 +216,19 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
             position.player, position.opponent, position.legal, position.must_pass, self._planes, self._mask
         )
         self._last_move = None
-        self._has_begun = True
-        self._has_ended = False
-        self._awaits_action = False
+        self._refusal = _BROKEN_OFF
         self._show()
         if has_opponent and not self._is_learner_to_move and self._reply() == OVER:
             raise ValueError(f"the opponent's first move ends the game, which leaves the learner none: {position.text}")
-        self._awaits_action = True
+        self._refusal = None
         return self._observe()
 
     def step(self, action: SupportsIndex) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
         """Plays the action, and the opponent's reply where there is an opponent."""
-        if not self._awaits_action:
-            why = "has ended" if self._has_ended else "was broken off by an error"
-            raise ResetNeeded(f"the game {why}: call reset() before step()" if self._has_begun else _NOT_BEGUN)
+        if self._refusal is not None:
+            raise ResetNeeded(self._refusal)
         move = _index(action, self.variant)
-        self._awaits_action = False  # and stays so where drawing or the opponent raises
+        self._refusal = _BROKEN_OFF  # which stays where drawing or the opponent raises
         outcome = self._advance(move)
         if outcome == _ILLEGAL:
             return self._forfeit(move)
@@ -239,7 +236,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
             outcome = self._reply()
         if outcome == OVER:
             return self._finish()
-        self._awaits_action = True
+        self._refusal = None
         observation, info = self._observe()
         return observation, 0.0, False, False, info
 
@@ -285,7 +282,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
 
     def _advance(self, move: int) -> int:
         """Plays one ply and returns the status after it; or _ILLEGAL, and changes nothing."""
-        if not 0 <= move <= self.variant.pass_move:
+        if not 0 <= move <= self.variant.pass_move:  # no kernel takes integers of every size
             return _ILLEGAL
         outcome = self._play(self._boards, move, self._planes, self._mask, self.variant.field, self.variant.size)
         if outcome != _ILLEGAL:
@@ -330,7 +327,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
     def _forfeit(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         position = self.position
         if self._illegal_action == "raise":
-            self._awaits_action = True
+            self._refusal = None
             position.play(action)  # raises, with a sentence
         self._mask[:] = 0
         observation, reward, terminated, truncated, info = self._end(
@@ -342,7 +339,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         self, position: Position, score: int, is_black: bool
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Returns what the last step of a game returns; `score` is that of black or of white."""
-        self._has_ended = True
+        self._refusal = _ENDED
         observation, info = self._observe()
         black_score = score if is_black else -score
         info["discs"] = {"black": position.num_black, "white": position.num_white}
@@ -360,7 +357,7 @@ class ReversiEnv(gymnasium.Env[Observation, SupportsIndex]):
         return with_last_move(self.position, self._last_move)
 
     def _require_reset(self) -> None:
-        if not self._has_begun:
+        if self._refusal is _NOT_BEGUN:
             raise ResetNeeded(_NOT_BEGUN)
 
 

@@ -19,6 +19,7 @@ What libraries that know masks want:
 
 import contextlib
 import operator
+from abc import ABC, abstractmethod
 from typing import Any, SupportsFloat, SupportsIndex, TypeAlias
 
 import gymnasium
@@ -27,7 +28,7 @@ from gymnasium.spaces import Box, Dict
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import DTypeLike
 
-from reversi_env.encoding import NUM_OBSERVATION_PLANES
+from reversi_env.encoding import NUM_OBSERVATION_PLANES, with_legal_plane
 from reversi_env.env import ReversiEnv
 from reversi_env.symmetry import NUM_SYMMETRIES, inverse, transform, transform_action, transform_policy
 
@@ -49,7 +50,7 @@ class _Wrapper(gymnasium.Wrapper[Any, SupportsIndex, Any, SupportsIndex], Record
         return masks
 
 
-class _View(_Wrapper):
+class _View(_Wrapper, ABC):
     """Shows what the environment returns in another way."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Reset:
@@ -63,8 +64,9 @@ class _View(_Wrapper):
     def _begin(self, observation: Any, info: dict[str, Any]) -> Reset:
         return self._see(observation, info)
 
+    @abstractmethod
     def _see(self, observation: Any, info: dict[str, Any]) -> Reset:
-        raise NotImplementedError
+        """Returns how an observation and its info are shown."""
 
 
 class FormatObservation(_View):
@@ -98,7 +100,7 @@ class FormatObservation(_View):
     def _see(self, observation: Any, info: dict[str, Any]) -> Reset:
         planes, mask = observation["observation"], observation["action_mask"]
         if self._legal_plane:
-            planes = np.concatenate([planes, mask[:-1].reshape(1, *planes.shape[1:])])
+            planes = with_legal_plane(planes, mask)
         planes = planes.astype(self._dtype).reshape(self._shape)
         return planes if self._key is None else {self._key: planes, "action_mask": mask}, info
 

@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 from torch import Tensor
 
 from reversi_env.batch import CALLERS
-from reversi_env.encoding import NUM_PLANES
+from reversi_env.encoding import NUM_PLANES, with_legal_plane
 from reversi_env.opponent_pool import positions_of
 from reversi_env.vector_env import ReversiVectorEnv
 
@@ -124,6 +124,4 @@ def _shape(space: gymnasium.Space[Any]) -> tuple[int, ...]:
 
 def planes_of(observation: dict[str, np.ndarray]) -> np.ndarray:
     """Returns what a network sees, float32 [..., 3, size, size]; as `reversi_env.encoding.write_planes` writes it."""
-    discs, mask = observation["observation"], observation["action_mask"]
-    legal = mask[..., None, :-1].reshape(*discs.shape[:-3], 1, *discs.shape[-2:])
-    return np.concatenate([discs, legal], axis=-3).astype(np.float32)
+    return with_legal_plane(observation["observation"], observation["action_mask"]).astype(np.float32)
