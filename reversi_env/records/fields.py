@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 from urllib.parse import quote, unquote
 
 from reversi_env.records.properties import escape
@@ -216,8 +216,9 @@ def take_text(root: Root, name: str) -> str:
     return _entries(root["TEXT"]).get(name, text) if "TEXT" in root else text
 
 
-def text_properties(texts: dict[str, str]) -> str:
-    """Returns properties with those of these texts, by name, that are not empty; `take_text` reads them back."""
+def text_properties(record: GameRecord) -> str:
+    """Returns properties with those texts of a record that are not empty; `take_circumstances` reads them back."""
+    texts = {"DT": record.date, "EV": record.event, "PB": record.black, "PW": record.white}
     plain = "".join(f"{name}[{escape(_CONTROL.sub(' ', text))}]" for name, text in texts.items() if text)
     return plain + _entry_list("TEXT", {name: text for name, text in texts.items() if _CONTROL.search(text)})
 
@@ -248,6 +249,32 @@ def _entries(text: str) -> dict[str, str]:
 def _entry_list(name: str, entries: dict[str, str]) -> str:
     values = "".join(f"[{quote(key, safe='')}:{quote(text, safe='')}]" for key, text in entries.items())
     return f"{name}{values}" if values else ""
+
+
+# Who, when and where
+
+
+class Circumstances(TypedDict):
+    """What a `GameRecord` holds beside the game, under names that both formats share."""
+
+    black: str
+    white: str
+    date: str
+    event: str
+    wthor: WthorFacts | None
+    tags: dict[str, str]
+
+
+def take_circumstances(root: Root) -> Circumstances:
+    """Takes out all that is left."""
+    return Circumstances(
+        black=take_text(root, "PB"),
+        white=take_text(root, "PW"),
+        date=take_text(root, "DT"),
+        event=take_text(root, "EV"),
+        wthor=take_wthor(root),
+        tags=take_tags(root),
+    )
 
 
 # WTHOR

@@ -36,12 +36,10 @@ from reversi_env.records.fields import (
     root_from,
     rules_property,
     tag_properties,
+    take_circumstances,
     take_number,
     take_result,
-    take_tags,
-    take_text,
     take_variant,
-    take_wthor,
     text_properties,
     wthor_property,
 )
@@ -95,19 +93,14 @@ def _interpret(properties: Properties) -> GameRecord:
     both = _take_clock(root, "TI")
     return GameRecord(
         variant,
-        black=take_text(root, "PB"),
-        white=take_text(root, "PW"),
         black_score=score,
         ending=ending,
         black_rating=take_number(root, "RB"),
         white_rating=take_number(root, "RW"),
         black_clock=_take_clock(root, "TB") or both,
         white_clock=_take_clock(root, "TW") or both,
-        date=take_text(root, "DT"),
-        event=take_text(root, "EV"),
-        wthor=take_wthor(root),
-        tags=take_tags(root),
         **play,
+        **take_circumstances(root),  # the last, for what is left become tags
     )
 
 
@@ -182,13 +175,12 @@ def _text(record: GameRecord) -> str:
     kind = _plain_type(variant.size, variant.goal)
     if (told := tags.get("TY", kind)) != kind and _TYPE.fullmatch(told) and _goal(told) == variant.goal:
         kind = tags.pop("TY")
-    texts = {"DT": record.date, "EV": record.event, "PB": record.black, "PW": record.white}
     result = result_text(record)
     return "".join(
         [
             "(;GM[Othello]",
             tag_properties(tags, _OWN),
-            text_properties(texts),
+            text_properties(record),
             number_property("RB", record.black_rating),
             number_property("RW", record.white_rating),
             _clock_properties(record.black_clock, record.white_clock),

@@ -40,12 +40,10 @@ from reversi_env.records.fields import (
     root_from,
     rules_property,
     tag_properties,
+    take_circumstances,
     take_number,
     take_result,
-    take_tags,
-    take_text,
     take_variant,
-    take_wthor,
     text_properties,
     wthor_property,
 )
@@ -130,19 +128,14 @@ def _interpret(properties: Properties) -> GameRecord:
     black_clock, white_clock = _take_clocks(root)
     return GameRecord(
         variant,
-        black=take_text(root, "PB"),
-        white=take_text(root, "PW"),
         black_score=score,
         ending=ending,
         black_rating=take_number(root, "BR"),
         white_rating=take_number(root, "WR"),
         black_clock=black_clock,
         white_clock=white_clock,
-        date=take_text(root, "DT"),
-        event=take_text(root, "EV"),
-        wthor=take_wthor(root),
-        tags=take_tags(root),
         **play,
+        **take_circumstances(root),  # the last, for what is left become tags
     )
 
 
@@ -314,7 +307,6 @@ def _clock_properties(black: Clock | None, white: Clock | None) -> str:
 
 
 def _text(record: GameRecord) -> str:
-    texts = {"DT": record.date, "EV": record.event, "PB": record.black, "PW": record.white}
     tags = dict(record.tags)
     if record.black_score is None and record.ending and _early_end(tags.get("RE", "")) == record.ending:
         result = f"RE[{escape(tags.pop('RE'))}]"
@@ -324,7 +316,7 @@ def _text(record: GameRecord) -> str:
         [
             f"(;FF[4]GM[2]CA[UTF-8]SZ[{record.variant.size}]",
             tag_properties(tags, _OWN),
-            text_properties(texts),
+            text_properties(record),
             number_property("BR", record.black_rating),
             number_property("WR", record.white_rating),
             _clock_properties(record.black_clock, record.white_clock),
