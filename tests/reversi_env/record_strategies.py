@@ -1,14 +1,17 @@
 """What Hypothesis draws for records: games with everything that a record may say, and files gone wrong."""
 
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
 from reversi_env import Position, Variant
-from reversi_env.records.record import ENDINGS, Clock, GameRecord, WthorFacts
+from reversi_env.records.record import ENDINGS, Clock, GameRecord, RecordError, WthorFacts
 from tests.reversi_env.strategies import texts as boards
 from tests.reversi_env.strategies import variants
+
+Record = TypeVar("Record")
 
 # Letters that the formats use themselves, line breaks of all kinds, and letters of one, two and four bytes.
 texts = st.text(
@@ -107,3 +110,15 @@ def written(write: Callable[[io.BytesIO, Iterable[GameRecord]], None], *records:
     file = io.BytesIO()
     write(file, records)
     return file.getvalue()
+
+
+def read_from(read: Callable[..., Iterator[Record]], text: str | bytes, **arguments: object) -> list[Record]:
+    """Returns what a format's `read` yields of a file, and raises its first fault."""
+    return list(read(io.BytesIO(text.encode() if isinstance(text, str) else text), **arguments))
+
+
+def read_with_faults_from(read: Callable[..., Iterator[Record]], text: str | bytes) -> tuple[list[Record], list[str]]:
+    """Returns what a format's `read` yields of a file, and the sentences of all faults."""
+    faults: list[RecordError] = []
+    records = read_from(read, text, on_fault=faults.append)
+    return records, [str(fault) for fault in faults]

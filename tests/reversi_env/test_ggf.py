@@ -6,6 +6,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,15 @@ from reversi_env.records import ggf, wthor
 from reversi_env.records.properties import MAX_DEPTH, MAX_RECORD_BYTES
 from reversi_env.records.record import Clock, GameRecord, RecordError, WthorFacts
 from tests import oracle
-from tests.reversi_env.record_strategies import EndlessFile, damaged, game_records, texts, written
+from tests.reversi_env.record_strategies import (
+    EndlessFile,
+    damaged,
+    game_records,
+    read_from,
+    read_with_faults_from,
+    texts,
+    written,
+)
 
 Data = Callable[[str], Path]
 
@@ -27,15 +36,8 @@ BOARD = "8 -------- -------- -------- ---O*--- ---*O--- -------- -------- ------
 OPENING = Game.from_transcript("f5d6c3").moves
 
 
-def read(text: str | bytes) -> list[GameRecord]:
-    return list(ggf.read(io.BytesIO(text.encode() if isinstance(text, str) else text)))
-
-
-def read_with_faults(text: str | bytes) -> tuple[list[GameRecord], list[str]]:
-    faults: list[RecordError] = []
-    data = text.encode() if isinstance(text, str) else text
-    records = list(ggf.read(io.BytesIO(data), faults.append))
-    return records, [str(fault) for fault in faults]
+read = partial(read_from, ggf.read)
+read_with_faults = partial(read_with_faults_from, ggf.read)
 
 
 def record_text(body: str, board: str = BOARD) -> str:

@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from reversi_env.records import obf
 from reversi_env.records.lines import MAX_LINE_BYTES
 from reversi_env.records.record import ProblemRecord, RecordError
 from tests import oracle
-from tests.reversi_env.record_strategies import damaged, numbers
+from tests.reversi_env.record_strategies import damaged, numbers, read_from, read_with_faults_from
 from tests.reversi_env.strategies import arbitrary_positions
 
 Data = Callable[[str], Path]
@@ -24,15 +25,8 @@ TOURNAMENT = Variant(scoring="tournament")
 FFO_1 = "--XXXXX--OOOXX-O-OOOXXOX-OXOXOXXOXXXOXXX--XOXOXX-XXXOOO--OOOOO-- X"
 
 
-def read(text: str | bytes) -> list[ProblemRecord]:
-    return list(obf.read(io.BytesIO(text.encode() if isinstance(text, str) else text)))
-
-
-def read_with_faults(text: str | bytes) -> tuple[list[ProblemRecord], list[str]]:
-    faults: list[RecordError] = []
-    data = text.encode() if isinstance(text, str) else text
-    records = list(obf.read(io.BytesIO(data), faults.append))
-    return records, [str(fault) for fault in faults]
+read = partial(read_from, obf.read)
+read_with_faults = partial(read_with_faults_from, obf.read)
 
 
 def written(*records: ProblemRecord) -> bytes:

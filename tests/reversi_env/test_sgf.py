@@ -4,6 +4,7 @@ import io
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,15 @@ from reversi_env.notation import square_name
 from reversi_env.records import ggf, sgf, wthor
 from reversi_env.records.properties import MAX_DEPTH, MAX_RECORD_BYTES
 from reversi_env.records.record import Clock, GameRecord, RecordError, WthorFacts
-from tests.reversi_env.record_strategies import EndlessFile, damaged, game_records, texts, written
+from tests.reversi_env.record_strategies import (
+    EndlessFile,
+    damaged,
+    game_records,
+    read_from,
+    read_with_faults_from,
+    texts,
+    written,
+)
 
 Data = Callable[[str], Path]
 
@@ -23,15 +32,8 @@ TOURNAMENT = Variant(scoring="tournament")
 OPENING = Game.from_transcript("f5d6c3").moves
 
 
-def read(text: str | bytes) -> list[GameRecord]:
-    return list(sgf.read(io.BytesIO(text.encode() if isinstance(text, str) else text)))
-
-
-def read_with_faults(text: str | bytes) -> tuple[list[GameRecord], list[str]]:
-    faults: list[RecordError] = []
-    data = text.encode() if isinstance(text, str) else text
-    records = list(sgf.read(io.BytesIO(data), faults.append))
-    return records, [str(fault) for fault in faults]
+read = partial(read_from, sgf.read)
+read_with_faults = partial(read_with_faults_from, sgf.read)
 
 
 def root(properties: str) -> GameRecord:

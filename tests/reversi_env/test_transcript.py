@@ -5,6 +5,7 @@ import io
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from reversi_env import Game, Variant
 from reversi_env.records import transcript
 from reversi_env.records.lines import MAX_LINE_BYTES
 from reversi_env.records.record import GameRecord, RecordError
-from tests.reversi_env.record_strategies import EndlessFile, damaged, games, written
+from tests.reversi_env.record_strategies import EndlessFile, damaged, games, read_from, read_with_faults_from, written
 from tests.reversi_env.strategies import variants
 
 Data = Callable[[str], Path]
@@ -23,16 +24,8 @@ Data = Callable[[str], Path]
 OPENING = Game.from_transcript("f5d6c3").moves
 
 
-def read(text: str | bytes, variant: Variant | None = None) -> list[GameRecord]:
-    data = text.encode() if isinstance(text, str) else text
-    return list(transcript.read(io.BytesIO(data), variant=variant))
-
-
-def read_with_faults(text: str | bytes) -> tuple[list[GameRecord], list[str]]:
-    faults: list[RecordError] = []
-    data = text.encode() if isinstance(text, str) else text
-    records = list(transcript.read(io.BytesIO(data), faults.append))
-    return records, [str(fault) for fault in faults]
+read = partial(read_from, transcript.read)
+read_with_faults = partial(read_with_faults_from, transcript.read)
 
 
 def test_games_that_break_weak_rule_code_are_read_and_written_as_they_stand(data: Data) -> None:
@@ -107,7 +100,7 @@ def test_moves_come_back_as_they_were_for_a_reader_who_knows_the_variant(
 ) -> None:
     variant, lines = collection
     records = [GameRecord(variant, moves) for moves in lines]
-    assert read(written(transcript.write, *records), variant) == records
+    assert read(written(transcript.write, *records), variant=variant) == records
 
 
 @pytest.mark.parametrize(
