@@ -12,20 +12,19 @@ import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from reversi_env.bitboard import store
 from reversi_env.encoding import NUM_PLANES, write_planes
-from reversi_env.game import Game
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.naming import UsageError
 from reversi_env.playouts import NO_MOVE, random_games
 from reversi_env.position import Position
 from reversi_env.records.record import GameRecord
-from reversi_env.replay import NO_SCORE, moves_array, replay
+from reversi_env.replay import NO_SCORE, first_fault, moves_array, replay
 from reversi_env.rules import MUST_PASS, Rules, legal_mask, play_square, status
 from reversi_env.variant import Variant
 
@@ -249,32 +248,18 @@ def parts_of(records: Iterable[GameRecord], variant: Variant) -> Iterator[Part]:
     remaining = iter(records)
     while block := list(itertools.islice(remaining, _BLOCK)):
         for record in block:
-            if not is_played_alike(record.variant, variant):
+            if not record.variant.is_played_like(variant):
                 raise ValueError(f"a game of {record.variant.name} is none of {variant.name}")
             if len(record.moves) > 2 * variant.num_squares or not _UINT8.issuperset(record.moves):
-                _refuse(record, start)
+                raise first_fault(start, record.moves)
         games = replay(start, moves_array([record.moves for record in block]))
         for index in np.flatnonzero(games.num_legal != [len(record.moves) for record in block]):
-            _refuse(block[index], start)
+            raise first_fault(start, block[index].moves)
         stated = [NO_SCORE if record.black_score is None else record.black_score for record in block]
         most = variant.num_squares
         told = np.array([score if score == NO_SCORE else max(-most, min(score, most)) for score in stated], np.int8)
         longest = games.lengths.max()
         yield Part(games.moves[:, :longest], np.where(games.black_scores == NO_SCORE, told, games.black_scores))
-
-
-def _refuse(record: GameRecord, start: Position) -> NoReturn:
-    """Raises ValueError that names the first move of a game which is not legal."""
-    Game.from_moves(record.moves, start)
-    raise AssertionError("the replay stopped at a move that the game takes")
-
-
-def is_played_alike(variant: Variant, other: Variant) -> bool:
-    """Returns whether games of two variants begin alike and go alike; their scoring may differ."""
-    return variant == other or (
-        (variant.size, variant.goal) == (other.size, other.goal)
-        and (variant.start_board, variant.rules.center) == (other.start_board, other.rules.center)
-    )
 
 
 def _blocks(part: Part) -> Iterator[Part]:

@@ -1,14 +1,15 @@
 """Games told by their moves alone: checked against the rules and completed with passes, thousands in a kernel call."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from reversi_env.game import Game
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.playouts import NO_MOVE
-from reversi_env.position import Position
+from reversi_env.position import IllegalMoveError, Position
 from reversi_env.rules import MUST_MOVE, MUST_PASS, OVER, Rules, final_score, is_legal, legal_mask, play_square, status
 from reversi_env.vectors import count
 
@@ -87,6 +88,15 @@ def replay(start: Position, told: np.ndarray) -> Replay:
     told = np.ascontiguousarray(told, np.uint8)
     _replay(start.player, start.opponent, start.is_black_to_move, told, games, start.variant.rules)
     return games
+
+
+def first_fault(start: Position, told: Iterable[int]) -> IllegalMoveError:
+    """Returns what is wrong with the first move at which `replay` stops, with its number; for a game where it does."""
+    try:
+        Game.from_moves(told, start)
+    except IllegalMoveError as error:
+        return error
+    raise AssertionError("the replay stopped at a move that the game takes")
 
 
 def moves_array(games: Sequence[Sequence[int]]) -> np.ndarray:

@@ -121,6 +121,13 @@ class Variant:
             cells[square] = disc
         return "".join(cells), BLACK
 
+    def is_played_like(self, other: "Variant") -> bool:
+        """Returns whether games of two variants begin alike and go alike; their scoring may differ."""
+        if self == other:
+            return True
+        mine, theirs = ((one.size, one.goal, one.start_board, one.rules.center) for one in (self, other))
+        return mine == theirs
+
     def with_start(self, board: str) -> Self:
         """Returns this variant begun from a given board."""
         return replace(self, start=board)

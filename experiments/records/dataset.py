@@ -21,7 +21,6 @@ from pathlib import Path
 from experiments.arguments import UsageError, parse, setting
 from experiments.records.faults import Faults
 from reversi_env import Variant
-from reversi_env.datasets import is_played_alike
 from reversi_env.durable import check_free
 from reversi_env.records.formats import FORMATS, format_of, read_records
 from reversi_env.records.record import GameRecord, RecordError
@@ -122,7 +121,7 @@ def _games(files: Sequence[str], faults: Faults, variant: Variant | None) -> Ite
 def _alike(games: Iterator[tuple[str, GameRecord]], variant: Variant, faults: Faults) -> Iterator[GameRecord]:
     """Yields the games that are played by the variant's rules, and finds fault with the others."""
     for place, game in games:
-        if is_played_alike(game.variant, variant):
+        if game.variant.is_played_like(variant):
             yield game
         else:
             faults.add(RecordError(f"it is of {game.variant.name}, and not of {variant.name}").at(place))

@@ -8,8 +8,8 @@ import numpy as np
 
 from reversi_env.game import Game
 from reversi_env.playouts import NO_MOVE
-from reversi_env.position import IllegalMoveError, Position
-from reversi_env.replay import replay
+from reversi_env.position import Position
+from reversi_env.replay import first_fault, replay
 from reversi_env.variant import Variant
 
 ENDINGS = ("resignation", "timeout", "agreement")
@@ -132,11 +132,7 @@ def place_moves(variant: Variant, told: Iterable[int]) -> tuple[tuple[int, ...],
     games = replay(start, row.reshape(1, length))
     num_legal = games.num_legal.item(0)
     if num_legal < len(told) and not (games.is_over.item(0) and set(told[num_legal:]) == {variant.pass_move}):
-        try:
-            Game.from_moves(told, start)
-        except IllegalMoveError as error:
-            raise RecordError(str(error)) from None
-        raise AssertionError("the replay stopped at a move that the game takes")
+        raise RecordError(str(first_fault(start, told)))
     moves = tuple(games.moves.tobytes()[: games.lengths.item(0)])
     if len(moves) == num_legal:
         return moves, range(num_legal)

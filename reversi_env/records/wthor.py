@@ -17,10 +17,10 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from reversi_env.playouts import NO_MOVE
-from reversi_env.position import IllegalMoveError, Position
+from reversi_env.position import Position
 from reversi_env.records.dates import parse_date
 from reversi_env.records.record import GameRecord, OnFault, RecordError, WthorFacts, report
-from reversi_env.replay import NO_SCORE, Replay, moves_array, replay
+from reversi_env.replay import NO_SCORE, first_fault, moves_array, replay
 from reversi_env.variant import Variant
 
 VARIANT = Variant(8, scoring="tournament")
@@ -176,7 +176,7 @@ def _games_of(
         if not sound:
             number = first + index
             place = f"game {number + 1} at byte {_HEADER.itemsize + number * _GAME.itemsize}"
-            report(RecordError(_what_is_wrong(block[index], games, index)).at(place), on_fault)
+            report(RecordError(_what_is_wrong(block[index], int(games.num_legal[index]))).at(place), on_fault)
             continue
         yield GameRecord(
             variant=VARIANT,
@@ -190,24 +190,16 @@ def _games_of(
         )
 
 
-def _what_is_wrong(game: np.void, games: Replay, index: int) -> str:
+def _what_is_wrong(game: np.void, number: int) -> str:
+    """Returns what is wrong with a game whose first `number` moves are legal."""
     if game["discs"] > _SQUARES:
         return f"black has {game['discs']} discs of {_SQUARES}"
-    number = int(games.num_legal[index])
     byte = int(game["moves"][number])
-    square = int(_SQUARE_OF[byte])
     if byte == 0:
         return f"move {number + 1} is missing, and others follow"
-    if square == _NO_SQUARE:
+    if _SQUARE_OF[byte] == _NO_SQUARE:
         return f"move {number + 1} is {byte}, which is no square; squares are 11 to 88"
-    position = Position(VARIANT)
-    for move in games.moves[index, : games.lengths[index]].tolist():
-        position = position.play(move)
-    try:
-        position.play(square)
-    except IllegalMoveError as error:
-        return f"move {number + 1}: {error}"
-    raise AssertionError("the replay stopped at a move that the position takes")
+    return str(first_fault(Position(VARIANT), _SQUARE_OF[game["moves"][: number + 1]].tolist()))
 
 
 def _read_names(file: BinaryIO, width: int) -> list[str]:
@@ -251,7 +243,7 @@ def write(
     while block := list(itertools.islice(remaining, _BLOCK)):
         fitting = []
         for number, record in block:
-            if _fits(record.variant):
+            if record.variant.is_played_like(VARIANT):
                 fitting.append((number, record))
             else:
                 report(RecordError(f"game {number}: WTHOR holds Othello on 8×8, not {record.variant.name}"), on_fault)
@@ -388,12 +380,6 @@ class _Sheet:
                 self.depth,
                 lost,
             )
-
-
-def _fits(variant: Variant) -> bool:
-    return variant == VARIANT or (
-        variant.size == _SIZE and variant.goal == VARIANT.goal and variant.start_board == VARIANT.start_board
-    )
 
 
 def _year_of(date: str) -> int:
