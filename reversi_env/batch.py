@@ -75,7 +75,7 @@ class Games(NamedTuple):
     final_score: np.ndarray  # int64 [N], in discs, of the side that the reward is for
     final_black_score: np.ndarray  # int64 [N]
     is_forfeited: np.ndarray  # bool [N], whether the step ended a game by an illegal action
-    illegal_action: np.ndarray  # int64 [N], that action
+    action: np.ndarray  # int64 [N], the caller's in the last step
 
 
 class _Terms(NamedTuple):
@@ -352,15 +352,14 @@ class Batch:
             raise ValueError(
                 f"actions are one integer a game, [{self.num_games}], not {given.dtype} {list(given.shape)}"
             )
-        actions = given.astype(np.int64)  # in memory of its own: a kernel is compiled anew for an array to read alone
         games = self.games
-        illegal = _screen(games, actions, self._moves, CALLERS, self.variant.rules)
+        games.action[:] = given
+        illegal = _screen(games, games.action, self._moves, CALLERS, self.variant.rules)
         if illegal >= 0 and self._raises:
             raise blame(f"game {illegal}", self._position(illegal), int(given[illegal]))
         games.reward.fill(0)
         games.is_over.fill(False)
         np.equal(self._moves, FORFEIT, out=games.is_forfeited)
-        games.illegal_action[:] = actions
         self._run(self._terms)
 
     def position(self, game: int) -> Position:
@@ -499,5 +498,5 @@ def _new_games(num_games: int, variant: Variant) -> Games:
         final_score=np.zeros(num_games, np.int64),
         final_black_score=np.zeros(num_games, np.int64),
         is_forfeited=np.zeros(num_games, np.bool_),
-        illegal_action=np.zeros(num_games, np.int64),
+        action=np.zeros(num_games, np.int64),
     )

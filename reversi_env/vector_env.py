@@ -194,7 +194,7 @@ class ReversiVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
         }
         results = _masked(results, ended_mask)
         if games.is_forfeited.any():
-            results |= _masked({"illegal_action": games.illegal_action.copy()}, games.is_forfeited)
+            results |= _masked({"illegal_action": games.action.copy()}, games.is_forfeited)
         return results
 
 
