@@ -104,17 +104,11 @@ class ReversiVectorEnv(VectorEnv[Observations, np.ndarray, np.ndarray]):
             named = ", ".join(map(str, games[:10])) + (" …" if len(games) > 10 else "")
             raise ResetNeeded(f'these games have ended: {named}; call reset(options={{"reset_mask": …}}) before step()')
         batch.step(actions)
-        infos: dict[str, Any] = {}
-        if self._autoreset is AutoresetMode.SAME_STEP:
-            if batch.is_over.any():
-                infos = self._final_infos()
-            infos |= self._infos(self._everywhere)
-        else:
-            if resting_mask.any():
-                batch.reset(reset_mask=resting_mask)
-            infos = self._infos(self._everywhere)
-            if batch.is_over.any():
-                infos |= self._results()
+        if resting_mask.any():
+            batch.reset(reset_mask=resting_mask)
+        infos = self._infos(self._everywhere)
+        if batch.is_over.any():
+            infos |= self._final_infos() if self._autoreset is AutoresetMode.SAME_STEP else self._results()
         is_over = batch.is_over.copy()
         return self._observations(), batch.reward.copy(), is_over, np.zeros_like(is_over), infos
 
