@@ -78,7 +78,9 @@ class PlanesVecEnv(VecEnv):
         """
         saved, here = {name: tensor.numpy() for name, tensor in tensors.items()}, self._batch.games._asdict()
         if saved.keys() != here.keys():
-            raise ValueError(f"its games have {', '.join(sorted(saved)) or 'nothing'}, expected {', '.join(here)}")
+            missing, unknown = sorted(here.keys() - saved.keys()), sorted(saved.keys() - here.keys())
+            sentence = f"its games lack {missing or 'nothing'} and have {unknown or 'nothing'} beside the right ones"
+            raise ValueError(sentence)
         num_games = saved["turn"].size
         for name, array in here.items():
             shape = (len(array) // self.num_envs * num_games, *array.shape[1:])

@@ -372,7 +372,7 @@ def test_trainer_state_that_does_not_fit_is_refused():
         ({"optimizer.step": torch.zeros(())}, "the optimizer's state has step, which belongs to no parameter"),
         ({"optimizer.0.step": torch.zeros(2)}, "the optimizer's state 0.step does not fit the network"),
         ({"replay.value": torch.zeros(9)}, "it has replay.value, which belongs neither to games nor to optimizer"),
-        ({"games.more": torch.zeros(9)}, "its games have action_mask"),
+        ({"games.more": torch.zeros(9)}, r"its games lack nothing and have \['more'\] beside"),
         ({"games.reward": torch.zeros(9)}, r"its games' reward is float32 \(9,\), not"),
         ({"games.turn": turn * 0}, "its games do not await a move"),
         ({"games.opponent_row": row - 1}, "its games do not await a move"),
@@ -383,7 +383,7 @@ def test_trainer_state_that_does_not_fit_is_refused():
     for kept, sentence in (
         ("none", f"the optimizer's state lacks 0.exp_avg after step {num_steps}"),
         ("games", f"the optimizer's state lacks 0.exp_avg after step {num_steps}"),
-        ("optimizer", "its games have nothing, expected boards"),
+        ("optimizer", r"its games lack \['action', .*\] and have nothing beside"),
     ):
         with pytest.raises(ValueError, match=sentence):
             fresh.load_tensors({name: tensor for name, tensor in tensors.items() if name.startswith(kept)})
