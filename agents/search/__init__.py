@@ -1,0 +1,1 @@
+"""Classic search: alpha-beta some plies ahead, and to the end of the game."""

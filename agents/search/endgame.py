@@ -1,0 +1,226 @@
+"""Exact search to the end of the game: is a score more than `alpha`? See last_squares.py for what the answer means.
+
+Three tiers by the number of empty squares, each calling itself and the one below: `score_few` tries the squares as they
+come, `solve_middle` puts moves in order by the opponent's mobility and remembers positions, `solve_deep` orders them by an
+evaluation as well, looks for a reply's bound in the table before it searches, can be stopped, and shares the work.
+
+Threads that solve the same position over one table share the work by themselves: what one has found the others read
+there, and a move that one is looking at the others leave for later (Weill, "The ABDADA Distributed Minimax Search
+Algorithm", ICCA Journal 19, 1996, with marks in a table of their own).
+"""
+
+import numpy as np
+
+from agents.evaluation import Evaluation, evaluate
+from agents.search.last_squares import NODES, UNKNOWN, odd_quadrants, score_few
+from agents.search.ordering import FIRST, NO_MOVE, key_of, take_next
+from agents.search.stability import most_score
+from agents.search.transposition import EXACT, bucket_of, facts_of, find, lower_of, move_of, remember, upper_of
+from reversi_env.geometry import Bitboard
+from reversi_env.jit import kernel
+from reversi_env.rules import Rules, final_score, legal_mask, play
+from reversi_env.vectors import bit, count, is_empty, lowest, overlap, union, without, without_lowest
+
+FEW, MIDDLE = 7, 9  # the most empty squares of the lower two tiers; tuned on the FFO positions 40 to 44
+SHARED = 13  # from so many empty squares on, threads leave each other's moves for later
+
+# The memory of one thread, int64: single numbers, then the keys of moves still to try.
+STOP, GENERATION, NODE_LIMIT = 1, 2, 3  # beside NODES
+KEYS = 8
+MEMORY_ENTRIES = KEYS + 100 * 100 // 2  # a node has at most as many moves as empty squares, and a child one square less
+
+_MARKS = 1 << 12
+_NOTHING_KNOWN = np.uint64(0)
+_REPLY = 16  # what a reply costs a move's rank; one to a corner costs as much again
+_ODD = 8  # what a square in an odd quadrant is worth
+_DEEP_REPLY = 40  # the same beside an evaluation, in hundredths of a disc
+_DEEP_ODD = 30
+
+
+def make_memory() -> np.ndarray:
+    """Returns the memory of one thread."""
+    return np.zeros(MEMORY_ENTRIES, np.int64)
+
+
+def make_marks(num_threads: int) -> np.ndarray:
+    """Returns the table, int64 [M], of moves being looked at; without entries for one thread, which needs none."""
+    return np.zeros(_MARKS if num_threads > 1 else 0, np.int64)
+
+
+@kernel
+def may_exceed(player: Bitboard, opponent: Bitboard, alpha: int, empties: Bitboard, rules: Rules) -> int:
+    """Returns a bound of the score that stable discs give, or the whole board where it is not worth while to ask."""
+    most = rules.size * rules.size
+    return most_score(player, opponent, empties, rules) if alpha >= 2 * count(empties) - 4 else most
+
+
+@kernel
+def remember_score(
+    table: np.ndarray,
+    player: Bitboard,
+    opponent: Bitboard,
+    alpha: int,
+    score: int,
+    num_empties: int,
+    move: int,
+    generation: int,
+    rules: Rules,
+) -> None:
+    """Writes into the table what a search with `alpha` found."""
+    most = rules.size * rules.size
+    lower, upper = (score, most) if score > alpha else (-most, score)
+    remember(table, player, opponent, facts_of(lower, upper, num_empties, EXACT, move, generation))
+
+
+@kernel
+def solve_middle(
+    player: Bitboard,
+    opponent: Bitboard,
+    alpha: int,
+    num_empties: int,
+    first: int,
+    memory: np.ndarray,
+    table: np.ndarray,
+    corners: Bitboard,
+    rules: Rules,
+) -> int:
+    """Returns the score as far as it matters; `first` is where in `memory` there is room for the moves."""
+    occupied = union(player, opponent)
+    empties = without(rules.squares, occupied)
+    odd = odd_quadrants(empties, rules)
+    if 3 <= num_empties <= FEW and is_empty(without(rules.center, occupied)):
+        return score_few(player, opponent, alpha, empties, odd, memory, rules)
+    most = may_exceed(player, opponent, alpha, empties, rules)
+    if most <= alpha:
+        return most
+    facts = find(table, player, opponent, memory[GENERATION])
+    good_move = NO_MOVE
+    if facts != _NOTHING_KNOWN:
+        if lower_of(facts) > alpha:
+            return lower_of(facts)
+        if upper_of(facts) <= alpha:
+            return upper_of(facts)
+        good_move = move_of(facts)
+    legal = legal_mask(player, opponent, rules)
+    if is_empty(legal):
+        if is_empty(legal_mask(opponent, player, rules)):
+            return final_score(player, opponent, rules)
+        return -solve_middle(opponent, player, -alpha - 1, num_empties, first, memory, table, corners, rules)
+    last = first
+    while not is_empty(legal):
+        index = lowest(legal)
+        move = bit(index, legal)
+        legal = without_lowest(legal)
+        after = play(player, opponent, move, rules)
+        replies = legal_mask(after[0], after[1], rules)
+        rank = -_REPLY * (count(replies) + count(overlap(replies, corners)))
+        if not is_empty(overlap(move, odd)):
+            rank += _ODD
+        memory[last] = key_of(FIRST if index == good_move else rank, index)
+        last += 1
+    best, best_move = UNKNOWN, good_move
+    below = num_empties - 1
+    for place in range(first, last):
+        index = take_next(memory, place, last)
+        memory[NODES] += 1
+        after = play(player, opponent, bit(index, player), rules)
+        score = -solve_middle(after[0], after[1], -alpha - 1, below, last, memory, table, corners, rules)
+        if score > best:
+            best = score
+            if score > alpha:
+                best_move = index
+                break
+    remember_score(table, player, opponent, alpha, best, num_empties, best_move, memory[GENERATION], rules)
+    return best
+
+
+@kernel
+def solve_deep(
+    player: Bitboard,
+    opponent: Bitboard,
+    alpha: int,
+    num_empties: int,
+    first: int,
+    memory: np.ndarray,
+    table: np.ndarray,
+    marks: np.ndarray,
+    evaluation: Evaluation,
+    rules: Rules,
+) -> int:
+    """Returns the score as far as it matters, and anything at all once `memory[STOP]` is set."""
+    if num_empties <= MIDDLE:
+        return solve_middle(player, opponent, alpha, num_empties, first, memory, table, evaluation.corners, rules)
+    if memory[NODES] >= memory[NODE_LIMIT]:
+        memory[STOP] = 1
+    if memory[STOP] != 0:
+        return alpha
+    empties = without(rules.squares, union(player, opponent))
+    most = may_exceed(player, opponent, alpha, empties, rules)
+    if most <= alpha:
+        return most
+    facts = find(table, player, opponent, memory[GENERATION])
+    good_move = NO_MOVE
+    if facts != _NOTHING_KNOWN:
+        if lower_of(facts) > alpha:
+            return lower_of(facts)
+        if upper_of(facts) <= alpha:
+            return upper_of(facts)
+        good_move = move_of(facts)
+    legal = legal_mask(player, opponent, rules)
+    if is_empty(legal):
+        if is_empty(legal_mask(opponent, player, rules)):
+            return final_score(player, opponent, rules)
+        return -solve_deep(opponent, player, -alpha - 1, num_empties, first, memory, table, marks, evaluation, rules)
+    odd = odd_quadrants(empties, rules)
+    last = first
+    while not is_empty(legal):
+        index = lowest(legal)
+        move = bit(index, legal)
+        legal = without_lowest(legal)
+        after = play(player, opponent, move, rules)
+        known = find(table, after[0], after[1], memory[GENERATION])
+        if known != _NOTHING_KNOWN and -upper_of(known) > alpha:
+            return -upper_of(known)
+        replies = legal_mask(after[0], after[1], rules)
+        rank = -_DEEP_REPLY * (count(replies) + count(overlap(replies, evaluation.corners)))
+        rank -= evaluate(after[0], after[1], evaluation, rules)
+        if not is_empty(overlap(move, odd)):
+            rank += _DEEP_ODD
+        memory[last] = key_of(FIRST if index == good_move else rank, index)
+        last += 1
+    best, best_move = UNKNOWN, good_move
+    below = num_empties - 1
+    is_shared = len(marks) > 0 and num_empties >= SHARED
+    place, end = first, last
+    num_later = 0
+    while place < end:
+        if place < last:
+            index = take_next(memory, place, last)
+        else:
+            index = memory[place - last + first]
+        after = play(player, opponent, bit(index, player), rules)
+        mark, seat = 0, 0
+        if is_shared:
+            mark = bucket_of(table, after[0], after[1]) + 1
+            seat = mark // 8 & (len(marks) - 1)
+            if first < place < last and marks[seat] == mark:
+                memory[first + num_later] = index  # over a key that has been taken
+                num_later += 1
+                end += 1
+                place += 1
+                continue
+            marks[seat] = mark
+        memory[NODES] += 1
+        score = -solve_deep(after[0], after[1], -alpha - 1, below, last, memory, table, marks, evaluation, rules)
+        if is_shared:
+            marks[seat] = 0
+        if memory[STOP] != 0:
+            return alpha
+        if score > best:
+            best = score
+            if score > alpha:
+                best_move = index
+                break
+        place += 1
+    remember_score(table, player, opponent, alpha, best, num_empties, best_move, memory[GENERATION], rules)
+    return best

@@ -1,0 +1,249 @@
+"""Solving positions: how a game ends when both sides play perfectly.
+
+The score is found by questions whether it exceeds a number (see endgame.py), each of which moves a bound of it: Plaat,
+Schaeffer, Pijls and de Bruin, "Best-first fixed-depth minimax algorithms", Artificial Intelligence 87 (1996), MTD(f). So
+a solution can be stopped at any moment, and then holds bounds that are proven.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from agents.evaluation import Evaluation, evaluate, evaluation_of
+from agents.search.endgame import GENERATION, KEYS, NODE_LIMIT, STOP, make_marks, make_memory, solve_deep
+from agents.search.last_squares import NODES
+from agents.search.ordering import NO_MOVE
+from agents.search.transposition import MOST_GENERATIONS, WAYS, entry_words, find, make_table, move_of
+from reversi_env import Position, Variant
+from reversi_env.bitboard import square_of
+from reversi_env.geometry import num_words
+
+DEFAULT_TABLE_ENTRIES = 1 << 20  # 32 MB, on 10×10 64
+QUICK = 13  # with so many empty squares or fewer a question takes a few milliseconds, and a thread for it is not worth while
+
+_NO_LIMIT = 1 << 62
+_BYTES_PER_MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What is proven of a position, for the side to move; the score counts discs under the variant's scoring and goal."""
+
+    lower: int  # the score is at least this
+    upper: int  # and at most this
+    move: int | None  # best where `is_exact`, else the best known; None where the game is over
+    principal_line: tuple[int, ...] = ()  # perfect moves to the end of the game, passes included; empty if not exact
+    num_nodes: int = 0  # positions looked at
+    elapsed_s: float = 0.0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the score is known."""
+        return self.lower == self.upper
+
+    @property
+    def score(self) -> int:
+        """The score; raises ValueError where only bounds of it are known."""
+        if not self.is_exact:
+            raise ValueError(f"the score is from {self.lower} to {self.upper}; the search ended before it was known")
+        return self.lower
+
+
+def table_entries_of(megabytes: float, size: int) -> int:
+    """Returns how many positions a table of at most so much memory holds, a power of two; at least two."""
+    entries = int(megabytes * _BYTES_PER_MB) // (8 * entry_words(num_words(size)))
+    return int(1 << max(entries, WAYS).bit_length() - 1)
+
+
+class Solver:
+    """Solves positions of one variant, one at a time. What it finds does not depend on what it solved before.
+
+    With one thread it looks at the same positions at every call; with more only the score is sure to be the same.
+    """
+
+    def __init__(
+        self,
+        variant: Variant,
+        table_entries: int = DEFAULT_TABLE_ENTRIES,
+        evaluation: Evaluation | None = None,
+        num_threads: int = 1,
+    ) -> None:
+        if num_threads < 1:
+            raise ValueError(f"num_threads must be at least 1, got {num_threads}")
+        self.variant = variant
+        self._evaluation = evaluation or evaluation_of("mobility", variant)
+        self._table = make_table(table_entries, num_words(variant.size))
+        self._marks = make_marks(num_threads)
+        self._memories = [make_memory() for _ in range(num_threads)]
+        self._generation = 0
+        self._is_stopped = False
+        self._deadline = math.inf
+
+    def solve(
+        self,
+        position: Position,
+        window: tuple[int, int] | None = None,
+        time_limit_s: float | None = None,
+        node_limit: int | None = None,
+        report: Callable[[Solution], None] | None = None,
+    ) -> Solution:
+        """Returns the score of a position and a best move, or what is known when time, nodes or `stop` end the search.
+
+        A `window` (low, high) asks only whether the score is at most low, at least high, or which one between: (-1, 1)
+        for win, draw or loss. `report` hears of every bound. Raises ValueError for a position of another variant.
+        """
+        self._begin(position, time_limit_s, node_limit)
+        low, high = window or self._widest
+        if low >= high:
+            raise ValueError(f"a window's low is less than its high, got {low} and {high}")
+        return self._solve(position, low, high, report)
+
+    def solve_moves(
+        self,
+        position: Position,
+        time_limit_s: float | None = None,
+        node_limit: int | None = None,
+        report: Callable[[int, Solution], None] | None = None,
+    ) -> dict[int, Solution]:
+        """Returns what is proven of every legal move, for the side to move: {move: solution}, the moves in rising order.
+
+        The line of a solution begins with its move. Empty where the game is over.
+        """
+        self._begin(position, time_limit_s, node_limit)
+        solutions: dict[int, Solution] = {}
+        for move in position.legal_moves:
+            after = self._solve(position.play(move), *self._widest)
+            solutions[move] = replace(
+                after, lower=-after.upper, upper=-after.lower, move=move, principal_line=(move, *after.principal_line)
+            )
+            if report is not None:
+                report(move, solutions[move])
+        return solutions
+
+    def stop(self) -> None:
+        """Ends the search under way, from another thread or a signal handler."""
+        self._is_stopped = True
+        for memory in self._memories:
+            memory[STOP] = 1
+
+    @property
+    def _widest(self) -> tuple[int, int]:
+        return -self.variant.num_squares, self.variant.num_squares
+
+    @property
+    def _num_nodes(self) -> int:
+        return int(sum(memory[NODES] for memory in self._memories))
+
+    def _begin(self, position: Position, time_limit_s: float | None, node_limit: int | None) -> None:
+        if position.variant != self.variant:
+            raise ValueError(f"this solver is for {self.variant}, and the position is of {position.variant}")
+        self._began = time.monotonic()
+        self._deadline = math.inf if time_limit_s is None else self._began + time_limit_s
+        self._is_stopped = False
+        self._generation += 1
+        if self._generation > MOST_GENERATIONS:
+            self._generation = 1
+            self._table[:] = 0
+        for memory in self._memories:
+            memory[[NODES, STOP]] = 0
+            memory[GENERATION] = self._generation
+            memory[NODE_LIMIT] = _NO_LIMIT if node_limit is None else -(-node_limit // len(self._memories))
+
+    def _solve(
+        self, position: Position, low: int, high: int, report: Callable[[Solution], None] | None = None
+    ) -> Solution:
+        if position.is_over:
+            return Solution(position.score, position.score, None)
+        lower, upper = self._widest
+        move = position.legal_moves[0]
+        guess = self._estimate(position)
+        while lower < upper and upper > low and lower < high:
+            alpha = min(max(guess, lower + 1, low + 1), upper, high) - 1
+            value = self._ask(position, alpha)
+            if value is None:
+                break
+            if value > alpha:
+                lower = value
+                move = self._remembered(position, move)
+            else:
+                upper = value
+            guess = value
+            if report is not None:
+                report(self._solution(lower, upper, move))
+        if lower < upper:
+            return self._solution(lower, upper, move)
+        line = self._line(position, lower, move)
+        return self._solution(lower, upper, line[0] if line else move, line)
+
+    def _solution(self, lower: int, upper: int, move: int, line: tuple[int, ...] = ()) -> Solution:
+        return Solution(lower, upper, move, line, self._num_nodes, time.monotonic() - self._began)
+
+    def _estimate(self, position: Position) -> int:
+        value = evaluate(position.player, position.opponent, self._evaluation, self.variant.rules)
+        return round(value / 200) * 2
+
+    def _ask(self, position: Position, alpha: int) -> int | None:
+        """Returns a score that answers whether `position`'s exceeds `alpha`; None where the search was stopped."""
+        if self._is_stopped or time.monotonic() > self._deadline:
+            return None
+        if position.num_empties <= QUICK:
+            return self._answer(position, alpha, self._memories[0])
+        with ThreadPoolExecutor(len(self._memories)) as threads:
+            answers = [threads.submit(self._answer, position, alpha, memory) for memory in self._memories]
+            try:
+                left = None if self._deadline == math.inf else max(self._deadline - time.monotonic(), 0)
+                first, _ = wait(answers, left, FIRST_COMPLETED)
+            finally:
+                for memory in self._memories:
+                    memory[STOP] = 1
+        if self._is_stopped or not first:
+            return None
+        for memory in self._memories:
+            memory[STOP] = 0
+        return next(iter(first)).result()
+
+    def _answer(self, position: Position, alpha: int, memory: np.ndarray) -> int | None:
+        value = solve_deep(
+            position.player,
+            position.opponent,
+            alpha,
+            position.num_empties,
+            KEYS,
+            memory,
+            self._table,
+            self._marks,
+            self._evaluation,
+            self.variant.rules,
+        )
+        return None if memory[STOP] else value
+
+    def _remembered(self, position: Position, otherwise: int) -> int:
+        """Returns the move that the table holds for a position."""
+        index = move_of(find(self._table, position.player, position.opponent, self._generation))
+        if index == NO_MOVE:
+            return otherwise
+        move = square_of(index, self.variant.size, position.player)
+        return move if move in position.legal_moves else otherwise
+
+    def _line(self, position: Position, score: int, first: int) -> tuple[int, ...]:
+        """Returns perfect moves from a position of known score to the end, `first` where that is one; () when stopped."""
+        line: list[int] = []
+        likely = first
+        while not position.is_over:
+            for move in sorted(position.legal_moves, key=lambda move: move != likely):
+                after = position.play(move)
+                value = after.score if after.is_over else self._ask(after, -score)
+                if value is None:
+                    return ()
+                if value <= -score:
+                    break
+            line.append(move)
+            position, score = after, -score
+            likely = (
+                position.variant.pass_move if position.is_over else self._remembered(position, position.legal_moves[0])
+            )
+        return tuple(line)
