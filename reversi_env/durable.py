@@ -72,7 +72,8 @@ def _mode_of(path: Path) -> int:
 def new_folder(path: Path) -> Iterator[Path]:
     """Gives a temporary folder to fill; when the block ends well its files are synced and it becomes `path`.
 
-    Raises FileExistsError where `path` is there already; nothing is left behind when the block raises.
+    A folder inside it is one that `new_folder` has made. Raises FileExistsError where `path` is there already; nothing
+    is left behind when the block raises.
     """
     check_free(path)
     with blaming(path):
@@ -82,7 +83,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         try:
             with blaming(path, temporary):
                 yield temporary
-                for file in temporary.iterdir():
+                for file in (entry for entry in temporary.iterdir() if entry.is_file()):
                     os.chmod(file, 0o666 & ~_UMASK)  # whatever wrote it may have kept it to itself
                     with open(file, "rb") as opened:
                         os.fsync(opened.fileno())

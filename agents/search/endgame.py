@@ -1,7 +1,7 @@
 """Exact search to the end of the game: is a score more than `alpha`? See last_squares.py for what the answer means.
 
 Three tiers by the number of empty squares, each calling itself and the one below: `score_few` tries the squares as they
-come, `solve_middle` puts moves in order by the opponent's mobility and remembers positions, `solve_deep` orders them by an
+come, `solve_middle` orders the moves by the opponent's mobility and remembers positions, `solve_deep` orders them by an
 evaluation as well, looks for a reply's bound in the table before it searches, can be stopped, and shares the work.
 
 Threads that solve the same position over one table share the work by themselves: what one has found the others read
@@ -12,34 +12,37 @@ Algorithm", ICCA Journal 19, 1996, with marks in a table of their own).
 import numpy as np
 
 from agents.evaluation import Evaluation, evaluate
-from agents.search.last_squares import NODES, UNKNOWN, odd_quadrants, score_few
+from agents.search.last_squares import UNKNOWN, odd_quadrants, score_few
+from agents.search.memory import GENERATION, KEYS, NODES, is_stopped
+from agents.search.midgame import UNBOUNDED, search_leaves, with_spans
 from agents.search.ordering import FIRST, NO_MOVE, key_of, take_next
 from agents.search.stability import most_score
-from agents.search.transposition import EXACT, bucket_of, facts_of, find, lower_of, move_of, remember, upper_of
+from agents.search.transposition import (
+    EXACT,
+    bucket_of,
+    confidence_of,
+    facts_of,
+    find,
+    lower_of,
+    move_of,
+    remember,
+    upper_of,
+)
 from reversi_env.geometry import Bitboard
 from reversi_env.jit import kernel
 from reversi_env.rules import Rules, final_score, legal_mask, play
+from reversi_env.spans import span_of
 from reversi_env.vectors import bit, count, is_empty, lowest, overlap, union, without, without_lowest
 
 FEW, MIDDLE = 7, 9  # the most empty squares of the lower two tiers; tuned on the FFO positions 40 to 44
+LOOKING = 13  # from so many empty squares on, moves are ordered by a search one ply ahead
 SHARED = 13  # from so many empty squares on, threads leave each other's moves for later
 
-# The memory of one thread, int64: single numbers, then the keys of moves still to try.
-STOP, GENERATION, NODE_LIMIT = 1, 2, 3  # beside NODES
-KEYS = 8
-MEMORY_ENTRIES = KEYS + 100 * 100 // 2  # a node has at most as many moves as empty squares, and a child one square less
-
 _MARKS = 1 << 12
-_NOTHING_KNOWN = np.uint64(0)
 _REPLY = 16  # what a reply costs a move's rank; one to a corner costs as much again
 _ODD = 8  # what a square in an odd quadrant is worth
-_DEEP_REPLY = 40  # the same beside an evaluation, in hundredths of a disc
+_DEEP_REPLY = 300  # the same beside an evaluation, in hundredths of a disc
 _DEEP_ODD = 30
-
-
-def make_memory() -> np.ndarray:
-    """Returns the memory of one thread."""
-    return np.zeros(MEMORY_ENTRIES, np.int64)
 
 
 def make_marks(num_threads: int) -> np.ndarray:
@@ -63,13 +66,14 @@ def remember_score(
     score: int,
     num_empties: int,
     move: int,
-    generation: int,
+    memory: np.ndarray,
     rules: Rules,
 ) -> None:
     """Writes into the table what a search with `alpha` found."""
     most = rules.size * rules.size
     lower, upper = (score, most) if score > alpha else (-most, score)
-    remember(table, player, opponent, facts_of(lower, upper, num_empties, EXACT, move, generation))
+    facts = facts_of(lower, upper, num_empties, EXACT, move, memory[GENERATION])
+    remember(table, player, opponent, facts)
 
 
 @kernel
@@ -94,13 +98,12 @@ def solve_middle(
     if most <= alpha:
         return most
     facts = find(table, player, opponent, memory[GENERATION])
-    good_move = NO_MOVE
-    if facts != _NOTHING_KNOWN:
+    if confidence_of(facts) == EXACT:
         if lower_of(facts) > alpha:
             return lower_of(facts)
         if upper_of(facts) <= alpha:
             return upper_of(facts)
-        good_move = move_of(facts)
+    good_move = move_of(facts) if facts != 0 else NO_MOVE
     legal = legal_mask(player, opponent, rules)
     if is_empty(legal):
         if is_empty(legal_mask(opponent, player, rules)):
@@ -130,8 +133,66 @@ def solve_middle(
             if score > alpha:
                 best_move = index
                 break
-    remember_score(table, player, opponent, alpha, best, num_empties, best_move, memory[GENERATION], rules)
+    remember_score(table, player, opponent, alpha, best, num_empties, best_move, memory, rules)
     return best
+
+
+@kernel
+def rank_deep(
+    player: Bitboard,
+    opponent: Bitboard,
+    legal: Bitboard,
+    odd: Bitboard,
+    good_move: int,
+    num_empties: int,
+    first: int,
+    memory: np.ndarray,
+    evaluation: Evaluation,
+    rules: Rules,
+) -> int:
+    """Writes a key for each move into `memory`, from `first` on, and returns the place after the last.
+
+    First comes `good_move`, then what leaves few replies and a bad evaluation.
+    """
+    last = first
+    while not is_empty(legal):
+        index = lowest(legal)
+        move = bit(index, legal)
+        legal = without_lowest(legal)
+        rank = FIRST
+        if index != good_move:
+            after = play(player, opponent, move, rules)
+            replies = legal_mask(after[0], after[1], rules)
+            rank = -_DEEP_REPLY * (count(replies) + count(overlap(replies, evaluation.corners)))
+            if num_empties >= LOOKING:
+                rank -= search_leaves(after[0], after[1], UNBOUNDED, memory, evaluation, rules)
+            else:
+                rank -= evaluate(after[0], after[1], evaluation, rules)
+            if not is_empty(overlap(move, odd)):
+                rank += _DEEP_ODD
+        memory[last] = key_of(rank, index)
+        last += 1
+    return last
+
+
+@kernel
+def has_known_answer(
+    player: Bitboard,
+    opponent: Bitboard,
+    alpha: int,
+    legal: Bitboard,
+    memory: np.ndarray,
+    table: np.ndarray,
+    rules: Rules,
+) -> int:
+    """Returns a score more than `alpha` that the table knows of one of the moves, else UNKNOWN."""
+    while not is_empty(legal):
+        after = play(player, opponent, bit(lowest(legal), legal), rules)
+        legal = without_lowest(legal)
+        facts = find(table, after[0], after[1], memory[GENERATION])
+        if confidence_of(facts) == EXACT and -upper_of(facts) > alpha:
+            return -upper_of(facts)
+    return UNKNOWN
 
 
 @kernel
@@ -147,57 +208,39 @@ def solve_deep(
     evaluation: Evaluation,
     rules: Rules,
 ) -> int:
-    """Returns the score as far as it matters, and anything at all once `memory[STOP]` is set."""
+    """Returns the score as far as it matters, and anything at all once the search is stopped."""
     if num_empties <= MIDDLE:
         return solve_middle(player, opponent, alpha, num_empties, first, memory, table, evaluation.corners, rules)
-    if memory[NODES] >= memory[NODE_LIMIT]:
-        memory[STOP] = 1
-    if memory[STOP] != 0:
+    if is_stopped(memory):
         return alpha
     empties = without(rules.squares, union(player, opponent))
     most = may_exceed(player, opponent, alpha, empties, rules)
     if most <= alpha:
         return most
     facts = find(table, player, opponent, memory[GENERATION])
-    good_move = NO_MOVE
-    if facts != _NOTHING_KNOWN:
+    if confidence_of(facts) == EXACT:
         if lower_of(facts) > alpha:
             return lower_of(facts)
         if upper_of(facts) <= alpha:
             return upper_of(facts)
-        good_move = move_of(facts)
+    good_move = move_of(facts) if facts != 0 else NO_MOVE
     legal = legal_mask(player, opponent, rules)
     if is_empty(legal):
         if is_empty(legal_mask(opponent, player, rules)):
             return final_score(player, opponent, rules)
         return -solve_deep(opponent, player, -alpha - 1, num_empties, first, memory, table, marks, evaluation, rules)
+    known = has_known_answer(player, opponent, alpha, legal, memory, table, rules)
+    if known > alpha:
+        return known
     odd = odd_quadrants(empties, rules)
-    last = first
-    while not is_empty(legal):
-        index = lowest(legal)
-        move = bit(index, legal)
-        legal = without_lowest(legal)
-        after = play(player, opponent, move, rules)
-        known = find(table, after[0], after[1], memory[GENERATION])
-        if known != _NOTHING_KNOWN and -upper_of(known) > alpha:
-            return -upper_of(known)
-        replies = legal_mask(after[0], after[1], rules)
-        rank = -_DEEP_REPLY * (count(replies) + count(overlap(replies, evaluation.corners)))
-        rank -= evaluate(after[0], after[1], evaluation, rules)
-        if not is_empty(overlap(move, odd)):
-            rank += _DEEP_ODD
-        memory[last] = key_of(FIRST if index == good_move else rank, index)
-        last += 1
+    last = rank_deep(player, opponent, legal, odd, good_move, num_empties, first, memory, evaluation, rules)
     best, best_move = UNKNOWN, good_move
     below = num_empties - 1
     is_shared = len(marks) > 0 and num_empties >= SHARED
     place, end = first, last
     num_later = 0
     while place < end:
-        if place < last:
-            index = take_next(memory, place, last)
-        else:
-            index = memory[place - last + first]
+        index = take_next(memory, place, last) if place < last else memory[place - last + first]
         after = play(player, opponent, bit(index, player), rules)
         mark, seat = 0, 0
         if is_shared:
@@ -214,7 +257,7 @@ def solve_deep(
         score = -solve_deep(after[0], after[1], -alpha - 1, below, last, memory, table, marks, evaluation, rules)
         if is_shared:
             marks[seat] = 0
-        if memory[STOP] != 0:
+        if is_stopped(memory):
             return alpha
         if score > best:
             best = score
@@ -222,5 +265,32 @@ def solve_deep(
                 best_move = index
                 break
         place += 1
-    remember_score(table, player, opponent, alpha, best, num_empties, best_move, memory[GENERATION], rules)
+    remember_score(table, player, opponent, alpha, best, num_empties, best_move, memory, rules)
     return best
+
+
+@kernel
+def solve(
+    player: Bitboard,
+    opponent: Bitboard,
+    alpha: int,
+    num_empties: int,
+    memory: np.ndarray,
+    table: np.ndarray,
+    marks: np.ndarray,
+    evaluation: Evaluation,
+    rules: Rules,
+) -> int:
+    """Returns a score that answers whether a position's exceeds `alpha`, and anything once the search is stopped."""
+    return solve_deep(
+        player,
+        opponent,
+        alpha,
+        num_empties,
+        int(np.int64(KEYS)),  # a literal would compile a second search, see `jit.kernel`
+        span_of(memory),
+        span_of(table),
+        span_of(marks),
+        with_spans(evaluation),
+        rules,
+    )

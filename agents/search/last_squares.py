@@ -2,18 +2,20 @@
 
 Each function is asked whether the player gets more than `alpha`. What it returns is more than `alpha` exactly where the
 true score is, and bounds the true score from the same side (fail-soft). Positions looked at are added to
-`progress[NODES]`.
+`memory[NODES]`.
 
 A move that moves last into a region gains by it, so squares in quadrants with an odd number of empty squares come first
 (parity; Rose, "Othello: A Minute to Learn... A Lifetime to Master", 2005, chapter 9).
 """
 
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 import numpy as np
 
+from agents.search.memory import NODES
 from reversi_env.bitboard import bit_of, load
-from reversi_env.geometry import Bitboard, bit_indices, num_words, stride_of, to_bitboard
+from reversi_env.geometry import Bitboard, bit_indices, num_words, to_bitboard
 from reversi_env.jit import kernel
 from reversi_env.rules import Rules, final_score
 from reversi_env.vectors import (
@@ -30,7 +32,8 @@ from reversi_env.vectors import (
     without_lowest,
 )
 
-NODES = 0  # entry of `progress` that counts the positions looked at
+SquaresOf: TypeAlias = Callable[[int, int], Iterable[tuple[int, int]]]  # of a row and a column
+
 UNKNOWN = -(1 << 14)  # less than any score
 
 _BITS = 64  # rows of a table of squares for boards of one word; those of two have a square more than 64
@@ -40,7 +43,7 @@ _ROW = np.uint64(0xFF)
 _TOP_BYTE = np.uint64(56)
 
 
-def _boards(size: int, squares_of: "Callable[[int, int], Iterable[tuple[int, int]]]") -> np.ndarray:
+def _boards(size: int, squares_of: SquaresOf) -> np.ndarray:
     """Returns a board for each bit of a board of `size` columns, uint64 [bits, W]: `squares_of` a row and a column."""
     words = num_words(size)
     boards = np.zeros((_BITS * words, words), np.uint64)
@@ -58,11 +61,11 @@ def _around(row: int, column: int) -> list[tuple[int, int]]:
     return [(row + down, column + right) for down in (-1, 0, 1) for right in (-1, 0, 1) if down or right]
 
 
-def _diagonal(slope: int):
+def _diagonal(slope: int) -> SquaresOf:
     return lambda row, column: [(row + step, column + slope * step) for step in range(-7, 8) if step]
 
 
-def _quadrant(size: int):
+def _quadrant(size: int) -> SquaresOf:
     half = size // 2
     return lambda row, column: [
         (row // half * half + down, column // half * half + right) for down in range(half) for right in range(half)
@@ -127,12 +130,12 @@ def last_flips(player: Bitboard, index: int, rules: Rules) -> int:
         falling = (discs & _FALLING[index, 0]) * _FILE >> _TOP_BYTE
         rising = (discs & _RISING[index, 0]) * _FILE >> _TOP_BYTE
         by_column, by_row = np.uint64(column << 8), np.uint64(row << 8)
-        return (
-            np.int64(_FLIPS_BY_LINE[by_column | in_row])
-            + np.int64(_FLIPS_BY_LINE[by_row | in_column])
-            + np.int64(_FLIPS_BY_LINE[by_column | falling])
-            + np.int64(_FLIPS_BY_LINE[by_column | rising])
-        )
+        flipped = 0
+        flipped += _FLIPS_BY_LINE[by_column | in_row]
+        flipped += _FLIPS_BY_LINE[by_row | in_column]
+        flipped += _FLIPS_BY_LINE[by_column | falling]
+        flipped += _FLIPS_BY_LINE[by_column | rising]
+        return int(flipped)
     move = bit(index, player)
     return count(line_flips(player, without(rules.squares, union(player, move)), move))
 
@@ -159,7 +162,7 @@ def score_1(player: Bitboard, index: int, rules: Rules) -> int:
 
 @kernel
 def score_2(
-    player: Bitboard, opponent: Bitboard, alpha: int, first: int, second: int, progress: np.ndarray, rules: Rules
+    player: Bitboard, opponent: Bitboard, alpha: int, first: int, second: int, memory: np.ndarray, rules: Rules
 ) -> int:
     """Returns the score with two empty squares, the bits `first` and `second`, as far as it matters."""
     best = UNKNOWN
@@ -168,7 +171,7 @@ def score_2(
         if not is_empty(overlap(neighbors_of(move, player), opponent)):
             flipped = line_flips(player, opponent, bit(move, player))
             if not is_empty(flipped):
-                progress[NODES] += 1
+                memory[NODES] += 1
                 score = -score_1(without(opponent, flipped), rest, rules)
                 if score > alpha:
                     return score
@@ -182,7 +185,7 @@ def score_2(
         if not is_empty(overlap(neighbors_of(move, player), player)):
             flipped = line_flips(opponent, player, bit(move, player))
             if not is_empty(flipped):
-                progress[NODES] += 1
+                memory[NODES] += 1
                 score = score_1(without(player, flipped), rest, rules)
                 if score <= alpha:
                     return score
@@ -198,7 +201,7 @@ def score_few(
     alpha: int,
     empties: Bitboard,
     odd: Bitboard,
-    progress: np.ndarray,
+    memory: np.ndarray,
     rules: Rules,
 ) -> int:
     """Returns the score with three empty squares or more, as far as it matters.
@@ -226,7 +229,7 @@ def score_few(
         flipped = line_flips(player, opponent, move)
         if is_empty(flipped):
             continue
-        progress[NODES] += 1
+        memory[NODES] += 1
         after_player, after_opponent = without(opponent, flipped), union(player, union(flipped, move))
         rest = without(empties, move)
         rest_odd = without(
@@ -239,10 +242,10 @@ def score_few(
                 first = rest
             low = lowest(first)
             score = -score_2(
-                after_player, after_opponent, -alpha - 1, low, lowest(without(rest, bit(low, rest))), progress, rules
+                after_player, after_opponent, -alpha - 1, low, lowest(without(rest, bit(low, rest))), memory, rules
             )
         else:
-            score = -score_few(after_player, after_opponent, -alpha - 1, rest, rest_odd, progress, rules)
+            score = -score_few(after_player, after_opponent, -alpha - 1, rest, rest_odd, memory, rules)
         if score > alpha:
             return score
         best = max(best, score)
@@ -250,4 +253,4 @@ def score_few(
         return best
     if is_empty(line_moves(opponent, player, empties)):
         return final_score(player, opponent, rules)
-    return -score_few(opponent, player, -alpha - 1, empties, odd, progress, rules)
+    return -score_few(opponent, player, -alpha - 1, empties, odd, memory, rules)

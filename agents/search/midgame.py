@@ -11,6 +11,23 @@ the board, or PASS, inside, and squares for callers.
 import numpy as np
 
 from agents.evaluation import DISC, Evaluation, evaluate
+from agents.search.memory import (
+    GENERATION,
+    KEYS,
+    LINE_LENGTH,
+    LINES,
+    MARGIN_DEPTHS,
+    MARGINS,
+    MOST_NODES,
+    NODES,
+    ROW,
+    STOPPED,
+    SURENESS,
+    UNLIMITED,
+    VALUES,
+    is_stopped,
+    make_memory,
+)
 from agents.search.ordering import FIRST, NO_MOVE, key_of, take_next
 from agents.search.transposition import (
     MOST_GENERATIONS,
@@ -24,38 +41,21 @@ from agents.search.transposition import (
     remember,
     upper_of,
 )
-from agents.search.pointers import borrowed, pointer_to
 from reversi_env.bitboard import load, square_of
-from reversi_env.geometry import Bitboard, num_words
+from reversi_env.geometry import Bitboard, num_words, stride_of
 from reversi_env.jit import kernel
 from reversi_env.rules import OVER, Rules, final_score, legal_mask, play, status
+from reversi_env.spans import span_of
 from reversi_env.vectors import bit, count, is_empty, lowest, overlap, without_lowest
 
 FINISHED = 15_000  # what a win or a loss is worth beside its discs: evaluations stay below ±10,000
 UNBOUNDED = (1 << 15) - 1  # beyond every value, and within a table's bounds
 NO_VALUE = -UNBOUNDED - 1
 PASS = NO_MOVE - 1
-MOST_DEPTH = 200  # no game has more plies: 96 empty squares of 10×10, and nobody passes twice running
 
-# The memory of a search is one array, int64: single numbers, then rows. An array costs each call of a kernel seven words.
-NODES, STOP, GENERATION, SURENESS = range(4)
-VALUES = 4  # of the last searches to an even and to an odd depth, which evaluations tell apart
-_MARGINS = 64  # row `depth`, by number of empty squares: how far beyond a bound a shallow search must be; 0: no such search
-_KEYS = _MARGINS + 32 * 128  # row `ply`: the moves still to try, see `ordering`
-_LINES = _KEYS + (MOST_DEPTH + 2) * 128  # row `ply`: the best moves from there on, NO_MOVE after the last
-_LINE_LENGTH = MOST_DEPTH + 2
-_ROW = 128
-_MEMORY = _LINES + (MOST_DEPTH + 2) * _LINE_LENGTH
-
-_CORNER_FIRST = 600  # a corner is tried as if it were worth so much more
+_CORNER_FIRST = 300  # a corner is tried as if it were worth so much more
 _MOVE_LESS = 100  # and a move of the opponent as if it cost so much
-_NO_TABLE = 1  # so near the leaves a table costs more than it saves
 _WINDOW = 200  # of a new depth about the value of the one before
-
-
-def make_memory() -> np.ndarray:
-    """Returns the memory of one search at a time, on boards of any size."""
-    return np.zeros(_MEMORY, np.int64)
 
 
 @kernel
@@ -73,6 +73,12 @@ def leaf_value(player: Bitboard, opponent: Bitboard, evaluation: Evaluation, rul
     if status(player, opponent, legal_mask(player, opponent, rules), rules) == OVER:
         return finished_value(player, opponent, rules)
     return evaluate(player, opponent, evaluation, rules)
+
+
+@kernel
+def shallow_depth(depth: int) -> int:
+    """Returns the depth of the search that foretells one of `depth` plies: about half, and as even or odd."""
+    return 2 * (depth // 4) + depth % 2
 
 
 @kernel
@@ -143,11 +149,14 @@ def search_null(
     evaluation: Evaluation,
     rules: Rules,
 ) -> int:
-    """Returns a lower bound of the value `depth` > 0 plies ahead where it is at least `beta`, else an upper bound."""
+    """Returns a lower bound of the value `depth` > 0 plies ahead where it is at least `beta`, else an upper bound.
+
+    With margins in memory it believes a shallower search that misses the window by as much, see `probcut`.
+    """
     memory[NODES] += 1
     if depth == 1:
         return search_leaves(player, opponent, beta, memory, evaluation, rules)
-    if memory[STOP] != 0:
+    if is_stopped(memory):
         return beta
     below = depth - 1
     legal = legal_mask(player, opponent, rules)
@@ -157,17 +166,31 @@ def search_null(
         return -search_null(opponent, player, 1 - beta, below, ply + 1, memory, table, evaluation, rules)
 
     good_move = NO_MOVE
-    if depth > _NO_TABLE:
-        facts = find(table, player, opponent, memory[GENERATION])
-        if facts != 0:
-            if depth_of(facts) == depth and confidence_of(facts) >= memory[SURENESS]:
-                if lower_of(facts) >= beta:
-                    return lower_of(facts)
-                if upper_of(facts) < beta:
-                    return upper_of(facts)
-            good_move = move_of(facts)
+    facts = find(table, player, opponent, memory[GENERATION])
+    if facts != 0:
+        if depth_of(facts) == depth and confidence_of(facts) >= memory[SURENESS]:
+            if lower_of(facts) >= beta:
+                return lower_of(facts)
+            if upper_of(facts) < beta:
+                return upper_of(facts)
+        good_move = move_of(facts)
 
-    first = _KEYS + ply * _ROW
+    margin = 0
+    if 2 < depth < MARGIN_DEPTHS:
+        num_empties = rules.size * rules.size - count(player) - count(opponent)
+        margin = memory[MARGINS + depth * ROW + num_empties]
+    if margin != 0:
+        shallow = shallow_depth(depth)
+        if evaluate(player, opponent, evaluation, rules) >= beta:
+            goal = beta + margin
+            if search_null(player, opponent, goal, shallow, ply, memory, table, evaluation, rules) >= goal:
+                return beta
+        else:
+            goal = beta - margin
+            if search_null(player, opponent, goal, shallow, ply, memory, table, evaluation, rules) < goal:
+                return beta - 1
+
+    first = KEYS + ply * ROW
     last = rank_moves(player, opponent, legal, good_move, depth, first, memory, evaluation, rules)
     best, best_move = -UNBOUNDED, NO_MOVE
     while first < last:
@@ -179,20 +202,19 @@ def search_null(
             best, best_move = value, index
             if value >= beta:
                 break
-    if memory[STOP] != 0:
+    if is_stopped(memory):
         return beta
-    if depth > _NO_TABLE:
-        lower, upper = (best, UNBOUNDED) if best >= beta else (-UNBOUNDED, best)
-        facts = facts_of(lower, upper, depth, memory[SURENESS], best_move, memory[GENERATION])
-        remember(table, player, opponent, facts)
+    lower, upper = (best, UNBOUNDED) if best >= beta else (-UNBOUNDED, best)
+    facts = facts_of(lower, upper, depth, memory[SURENESS], best_move, memory[GENERATION])
+    remember(table, player, opponent, facts)
     return best
 
 
 @kernel
 def extend_line(memory: np.ndarray, ply: int, move: int) -> None:
     """Writes into the ply's line the move and then the line of the next ply."""
-    row = _LINES + ply * _LINE_LENGTH
-    below = row + _LINE_LENGTH
+    row = LINES + ply * LINE_LENGTH
+    below = row + LINE_LENGTH
     memory[row] = move
     while memory[below] != NO_MOVE:
         row += 1
@@ -216,11 +238,11 @@ def search_open(
 ) -> int:
     """Returns the value `depth` plies ahead where it lies between `alpha` and `beta`, else a bound of it.
 
-    The ply's line becomes the expected one. Once `memory[STOP]` is set it returns at once, and then value and line mean
+    The ply's line becomes the expected one. A search that is stopped returns at once, and then value and line mean
     nothing.
     """
     memory[NODES] += 1
-    memory[_LINES + ply * _LINE_LENGTH] = NO_MOVE
+    memory[LINES + ply * LINE_LENGTH] = NO_MOVE
     if depth == 0:
         return leaf_value(player, opponent, evaluation, rules)
     below = depth - 1
@@ -234,7 +256,7 @@ def search_open(
 
     facts = find(table, player, opponent, memory[GENERATION])
     good_move = move_of(facts) if facts != 0 else NO_MOVE
-    start = _KEYS + ply * _ROW
+    start = KEYS + ply * ROW
     last = rank_moves(player, opponent, legal, good_move, depth, start, memory, evaluation, rules)
     best, best_move = -UNBOUNDED, NO_MOVE
     for first in range(start, last):
@@ -246,7 +268,7 @@ def search_open(
             value = -search_null(after[0], after[1], -floor, below, ply + 1, memory, table, evaluation, rules)
         if value > floor:
             value = -search_open(after[0], after[1], -beta, -floor, below, ply + 1, memory, table, evaluation, rules)
-        if memory[STOP] != 0:
+        if is_stopped(memory):
             return alpha
         if value > best:
             best, best_move = value, index
@@ -263,6 +285,20 @@ def search_open(
 
 
 @kernel
+def with_spans(evaluation: Evaluation) -> Evaluation:
+    """Returns the evaluation with its arrays as spans."""
+    return Evaluation(
+        evaluation.kind,
+        evaluation.corners,
+        evaluation.x_squares,
+        evaluation.not_first,
+        evaluation.not_last,
+        span_of(evaluation.weights),
+        span_of(evaluation.tables),
+    )
+
+
+@kernel
 def search_depth(
     player: Bitboard,
     opponent: Bitboard,
@@ -273,20 +309,21 @@ def search_depth(
     rules: Rules,
 ) -> int:
     """Returns the value `depth` plies ahead, sought first about that of two plies less."""
+    numbers, entries, terms = span_of(memory), span_of(table), with_spans(evaluation)
     last_value = VALUES + depth % 2
     alpha, beta = memory[last_value] - _WINDOW, memory[last_value] + _WINDOW
     if depth < 3:
         alpha, beta = -UNBOUNDED, UNBOUNDED
-    ply = np.int64(0)  # a literal would compile a second search, see `jit.kernel`
+    ply = int(np.int64(0))  # a literal would compile a second search, see `jit.kernel`
     while True:
-        value = search_open(player, opponent, alpha, beta, depth, ply, memory, table, evaluation, rules)
-        if memory[STOP] != 0 or alpha < value < beta:
+        value = search_open(player, opponent, alpha, beta, depth, ply, numbers, entries, terms, rules)
+        if is_stopped(memory) or alpha < value < beta:
             break
         if value <= alpha:
             alpha = -UNBOUNDED
         else:
             beta = UNBOUNDED
-    if memory[STOP] == 0:
+    if not is_stopped(memory):
         memory[last_value] = value
     return value
 
@@ -295,7 +332,8 @@ def search_depth(
 def begin(memory: np.ndarray, table: np.ndarray) -> None:
     """Prepares for a search that knows nothing of those before."""
     memory[NODES] = 0
-    memory[STOP] = 0
+    memory[VALUES] = 0
+    memory[VALUES + 1] = 0
     memory[GENERATION] += 1
     if memory[GENERATION] > MOST_GENERATIONS:
         memory[GENERATION] = 1
@@ -318,9 +356,6 @@ def search_to(
     """
     begin(memory, table)
     value = 0
-    memory = pointer_to(memory)
-    table = borrowed(table)
-    evaluation = Evaluation(evaluation.kind, evaluation.corners, evaluation.x_squares, evaluation.not_first, evaluation.not_last, pointer_to(evaluation.weights), borrowed(evaluation.tables))
     for step in range(2 - depth % 2, depth + 1, 2):
         value = search_depth(player, opponent, step, memory, table, evaluation, rules)
     return value
@@ -329,7 +364,7 @@ def search_to(
 @kernel
 def first_move(memory: np.ndarray, rules: Rules) -> int:
     """Returns the first move of the expected line as a square or the pass (size²)."""
-    index = memory[_LINES]
+    index = memory[LINES]
     return rules.size * rules.size if index == PASS else square_of(index, rules.size, rules.squares)
 
 
@@ -370,13 +405,11 @@ def move_values(
             values[row, move] = NO_VALUE
         legal = legal_mask(player, opponent, rules)
         if is_empty(legal):
-            values[row, rules.size * rules.size] = search_to(
-                player, opponent, depth, memory, table, evaluation, rules
-            )
+            values[row, rules.size * rules.size] = search_to(player, opponent, depth, memory, table, evaluation, rules)
         while not is_empty(legal):
             index = lowest(legal)
             after = play(player, opponent, bit(index, legal), rules)
-            if depth > 3:
+            if depth > 1:
                 value = search_to(after[0], after[1], depth - 1, memory, table, evaluation, rules)
             else:
                 value = leaf_value(after[0], after[1], evaluation, rules)
@@ -385,18 +418,24 @@ def move_values(
 
 
 class Searcher:
-    """Searches boards of one size to a depth, many positions a call: a call costs some 7 µs, whatever their number.
+    """The memory for searches of one board size, one at a time: each thread has its own. Kernels run without the GIL.
 
-    Positions are arrays uint64 [N, W], a row each: `players` the discs of the sides to move, `opponents` those of the
-    others. None is over. Values are hundredths of a disc for the side to move; beyond ±15,000 lies the score of a
-    finished game. What is found does not depend on what was searched before. One thread at a time, and without the GIL:
-    each thread has a searcher of its own.
+    `best_moves` and `move_values` take many positions a call, which costs some 10 µs whatever their number: arrays
+    uint64 [N, W], a row each, of the discs of the sides to move (`players`) and of the others (`opponents`). No
+    position is over. Values are for the side to move, in hundredths of a disc; beyond ±15,000 lies the score of a
+    finished game. They do not depend on what was searched before.
     """
 
-    def __init__(self, size: int, table_entries: int = 1 << 14) -> None:
+    def __init__(
+        self, size: int, table_entries: int = 1 << 14, margins: np.ndarray | None = None, sureness: int = 0
+    ) -> None:
+        """Takes margins, int64 [MARGIN_DEPTHS, ROW], from `probcut`; without any nothing is left out."""
+        self._size = size
         self._memory = make_memory()
         self._table = make_table(1 << (table_entries.bit_length() - 1), num_words(size))
-        self._num_actions = size * size + 1
+        if margins is not None:
+            self._memory[MARGINS : MARGINS + margins.size] = margins.ravel()
+        self._memory[SURENESS] = sureness
 
     def best_moves(
         self, players: np.ndarray, opponents: np.ndarray, depth: int, evaluation: Evaluation, rules: Rules
@@ -409,8 +448,8 @@ class Searcher:
     def move_values(
         self, players: np.ndarray, opponents: np.ndarray, depth: int, evaluation: Evaluation, rules: Rules
     ) -> np.ndarray:
-        """Returns the value of every move `depth` > 0 plies ahead, int64 [N, size² + 1], NO_VALUE where it is illegal."""
-        values = np.empty((len(players), self._num_actions), np.int64)
+        """Returns the value of every move `depth` > 0 plies ahead, int64 [N, size² + 1]; NO_VALUE of illegal ones."""
+        values = np.empty((len(players), self._size * self._size + 1), np.int64)
         move_values(players, opponents, depth, self._memory, self._table, evaluation, rules, values)
         return values
 
@@ -421,3 +460,40 @@ class Searcher:
         boards = np.array([player, opponent], np.uint64)
         values, moves = self.best_moves(boards[:1], boards[1:], depth, evaluation, rules)
         return int(values[0]), int(moves[0])
+
+    def begin(self) -> None:
+        """Prepares for steps of deepening about one position, as many nodes as they take."""
+        begin(self._memory, self._table)
+        self._memory[MOST_NODES] = UNLIMITED
+
+    def limit(self, num_nodes: int) -> None:
+        """Ends the steps since `begin` when they have looked at so many positions."""
+        self._memory[MOST_NODES] = min(num_nodes, self._memory[MOST_NODES])  # which `stop` may have set
+
+    def deepen(self, player: Bitboard, opponent: Bitboard, depth: int, evaluation: Evaluation, rules: Rules) -> int:
+        """Returns the value `depth` > 0 plies ahead, with what the steps since `begin` found; see `is_stopped`."""
+        return search_depth(player, opponent, depth, self._memory, self._table, evaluation, rules)
+
+    def stop(self) -> None:
+        """Ends the step under way, from another thread, and those to come before `begin`."""
+        self._memory[MOST_NODES] = STOPPED
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether `stop` or the number of nodes ended the last step, whose value and line mean nothing."""
+        return bool(self._memory[NODES] > self._memory[MOST_NODES])
+
+    @property
+    def num_nodes(self) -> int:
+        """The positions looked at since `begin`."""
+        return int(self._memory[NODES])
+
+    @property
+    def line(self) -> tuple[int, ...]:
+        """The expected moves of the last step, passes included."""
+        indices = self._memory[LINES : LINES + LINE_LENGTH].tolist()
+        stride, size = stride_of(num_words(self._size)), self._size
+        return tuple(
+            size * size if index == PASS else index // stride * size + index % stride
+            for index in indices[: indices.index(NO_MOVE)]
+        )

@@ -1,8 +1,8 @@
 """Solving positions: how a game ends when both sides play perfectly.
 
 The score is found by questions whether it exceeds a number (see endgame.py), each of which moves a bound of it: Plaat,
-Schaeffer, Pijls and de Bruin, "Best-first fixed-depth minimax algorithms", Artificial Intelligence 87 (1996), MTD(f). So
-a solution can be stopped at any moment, and then holds bounds that are proven.
+Schaeffer, Pijls and de Bruin, "Best-first fixed-depth minimax algorithms", Artificial Intelligence 87 (1996), MTD(f).
+So a solution can be stopped at any moment, and then holds bounds that are proven.
 """
 
 import math
@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agents.evaluation import Evaluation, evaluate, evaluation_of
-from agents.search.endgame import GENERATION, KEYS, NODE_LIMIT, STOP, make_marks, make_memory, solve_deep
-from agents.search.last_squares import NODES
+from agents.evaluation import DISC, Evaluation, evaluate, evaluation_of
+from agents.search.endgame import make_marks, solve
+from agents.search.memory import GENERATION, MOST_NODES, NODES, STOPPED, UNLIMITED, is_stopped, make_memory
+from agents.search.midgame import FINISHED, search_depth
 from agents.search.ordering import NO_MOVE
 from agents.search.transposition import MOST_GENERATIONS, WAYS, entry_words, find, make_table, move_of
 from reversi_env import Position, Variant
@@ -23,15 +24,15 @@ from reversi_env.bitboard import square_of
 from reversi_env.geometry import num_words
 
 DEFAULT_TABLE_ENTRIES = 1 << 20  # 32 MB, on 10×10 64
-QUICK = 13  # with so many empty squares or fewer a question takes a few milliseconds, and a thread for it is not worth while
+QUICK = 13  # with so many empty squares or fewer a question takes a few milliseconds, and a thread does not pay
 
-_NO_LIMIT = 1 << 62
+_DEPTH_LESS = 4
 _BYTES_PER_MB = 1 << 20
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What is proven of a position, for the side to move; the score counts discs under the variant's scoring and goal."""
+    """What is proven of a position, for the side to move; scores count discs under the variant's scoring and goal."""
 
     lower: int  # the score is at least this
     upper: int  # and at most this
@@ -72,6 +73,7 @@ class Solver:
         evaluation: Evaluation | None = None,
         num_threads: int = 1,
     ) -> None:
+        """Takes the evaluation that puts moves in order: any serves, and a good one saves most of the time."""
         if num_threads < 1:
             raise ValueError(f"num_threads must be at least 1, got {num_threads}")
         self.variant = variant
@@ -81,7 +83,6 @@ class Solver:
         self._memories = [make_memory() for _ in range(num_threads)]
         self._generation = 0
         self._is_stopped = False
-        self._deadline = math.inf
 
     def solve(
         self,
@@ -96,10 +97,10 @@ class Solver:
         A `window` (low, high) asks only whether the score is at most low, at least high, or which one between: (-1, 1)
         for win, draw or loss. `report` hears of every bound. Raises ValueError for a position of another variant.
         """
-        self._begin(position, time_limit_s, node_limit)
         low, high = window or self._widest
         if low >= high:
             raise ValueError(f"a window's low is less than its high, got {low} and {high}")
+        self._begin(position, time_limit_s, node_limit)
         return self._solve(position, low, high, report)
 
     def solve_moves(
@@ -108,18 +109,18 @@ class Solver:
         time_limit_s: float | None = None,
         node_limit: int | None = None,
         report: Callable[[int, Solution], None] | None = None,
+        best_only: bool = False,
     ) -> dict[int, Solution]:
-        """Returns what is proven of every legal move, for the side to move: {move: solution}, the moves in rising order.
+        """Returns what is proven of every legal move, for the side to move: {move: solution}, moves in rising order.
 
-        The line of a solution begins with its move. Empty where the game is over.
+        The line of a solution begins with its move. With `best_only` each move is asked only whether it is one of the
+        best: those have the score, and of the others the upper bound is less. Empty where the game is over.
         """
         self._begin(position, time_limit_s, node_limit)
+        best = self._solve(position, *self._widest) if best_only and not position.is_over else None
         solutions: dict[int, Solution] = {}
         for move in position.legal_moves:
-            after = self._solve(position.play(move), *self._widest)
-            solutions[move] = replace(
-                after, lower=-after.upper, upper=-after.lower, move=move, principal_line=(move, *after.principal_line)
-            )
+            solutions[move] = self._solve_move(position, move, best)
             if report is not None:
                 report(move, solutions[move])
         return solutions
@@ -128,50 +129,62 @@ class Solver:
         """Ends the search under way, from another thread or a signal handler."""
         self._is_stopped = True
         for memory in self._memories:
-            memory[STOP] = 1
+            memory[MOST_NODES] = STOPPED
 
     @property
     def _widest(self) -> tuple[int, int]:
         return -self.variant.num_squares, self.variant.num_squares
-
-    @property
-    def _num_nodes(self) -> int:
-        return int(sum(memory[NODES] for memory in self._memories))
 
     def _begin(self, position: Position, time_limit_s: float | None, node_limit: int | None) -> None:
         if position.variant != self.variant:
             raise ValueError(f"this solver is for {self.variant}, and the position is of {position.variant}")
         self._began = time.monotonic()
         self._deadline = math.inf if time_limit_s is None else self._began + time_limit_s
+        self._most_nodes = UNLIMITED if node_limit is None else -(-node_limit // len(self._memories))
         self._is_stopped = False
         self._generation += 1
         if self._generation > MOST_GENERATIONS:
             self._generation = 1
             self._table[:] = 0
         for memory in self._memories:
-            memory[[NODES, STOP]] = 0
+            memory[NODES] = 0
+            memory[MOST_NODES] = self._most_nodes
             memory[GENERATION] = self._generation
-            memory[NODE_LIMIT] = _NO_LIMIT if node_limit is None else -(-node_limit // len(self._memories))
+
+    def _solve_move(self, position: Position, move: int, best: Solution | None) -> Solution:
+        """Returns what is proven of a move, or only whether it is as good as `best`."""
+        if best is not None and move == best.move:
+            return best
+        low, high = self._widest if best is None else (-best.upper, 1 - best.lower)
+        after = self._solve(position.play(move), low, high)
+        lower, upper = -after.upper, -after.lower
+        if best is not None:
+            upper = min(upper, best.upper)
+        line: tuple[int, ...] = ()
+        if after.is_exact:
+            line = (move, *after.principal_line)
+        elif lower == upper:
+            line = self._line(position, lower, move)
+        return replace(after, lower=lower, upper=upper, move=move, principal_line=line)
 
     def _solve(
         self, position: Position, low: int, high: int, report: Callable[[Solution], None] | None = None
     ) -> Solution:
         if position.is_over:
-            return Solution(position.score, position.score, None)
+            return self._solution(position.score, position.score, None)
         lower, upper = self._widest
         move = position.legal_moves[0]
         guess = self._estimate(position)
         while lower < upper and upper > low and lower < high:
             alpha = min(max(guess, lower + 1, low + 1), upper, high) - 1
-            value = self._ask(position, alpha)
-            if value is None:
+            guess, is_answer = self._ask(position, alpha)
+            if not is_answer:
                 break
-            if value > alpha:
-                lower = value
+            if guess > alpha:
+                lower = guess
                 move = self._remembered(position, move)
             else:
-                upper = value
-            guess = value
+                upper = guess
             if report is not None:
                 report(self._solution(lower, upper, move))
         if lower < upper:
@@ -179,71 +192,86 @@ class Solver:
         line = self._line(position, lower, move)
         return self._solution(lower, upper, line[0] if line else move, line)
 
-    def _solution(self, lower: int, upper: int, move: int, line: tuple[int, ...] = ()) -> Solution:
-        return Solution(lower, upper, move, line, self._num_nodes, time.monotonic() - self._began)
+    def _solution(self, lower: int, upper: int, move: int | None, line: tuple[int, ...] = ()) -> Solution:
+        num_nodes = int(sum(memory[NODES] for memory in self._memories))
+        return Solution(lower, upper, move, line, num_nodes, time.monotonic() - self._began)
 
     def _estimate(self, position: Position) -> int:
-        value = evaluate(position.player, position.opponent, self._evaluation, self.variant.rules)
-        return round(value / 200) * 2
+        """Returns about what the score may be; the search for it leaves good moves in the table."""
+        depth = position.num_empties // 2 - _DEPTH_LESS
+        memory, rules = self._memories[0], self.variant.rules
+        if depth < 1 or self._is_over_limit:
+            value = evaluate(position.player, position.opponent, self._evaluation, rules)
+        else:
+            for step in range(2 - depth % 2, depth + 1, 2):
+                value = search_depth(
+                    position.player, position.opponent, step, memory, self._table, self._evaluation, rules
+                )
+        is_result = abs(value) >= FINISHED
+        score = (abs(value) - FINISHED if is_result else abs(value)) / DISC
+        return round(math.copysign(score, value))
 
-    def _ask(self, position: Position, alpha: int) -> int | None:
-        """Returns a score that answers whether `position`'s exceeds `alpha`; None where the search was stopped."""
-        if self._is_stopped or time.monotonic() > self._deadline:
-            return None
+    @property
+    def _is_over_limit(self) -> bool:
+        return self._is_stopped or time.monotonic() > self._deadline
+
+    def _ask(self, position: Position, alpha: int) -> tuple[int, bool]:
+        """Returns a score that answers whether `position`'s exceeds `alpha`, and whether the search came to an end."""
+        if self._is_over_limit:
+            return alpha, False
         if position.num_empties <= QUICK:
             return self._answer(position, alpha, self._memories[0])
         with ThreadPoolExecutor(len(self._memories)) as threads:
             answers = [threads.submit(self._answer, position, alpha, memory) for memory in self._memories]
             try:
-                left = None if self._deadline == math.inf else max(self._deadline - time.monotonic(), 0)
-                first, _ = wait(answers, left, FIRST_COMPLETED)
+                wait(
+                    answers, None if self._deadline == math.inf else self._deadline - time.monotonic(), FIRST_COMPLETED
+                )
             finally:
                 for memory in self._memories:
-                    memory[STOP] = 1
-        if self._is_stopped or not first:
-            return None
-        for memory in self._memories:
-            memory[STOP] = 0
-        return next(iter(first)).result()
+                    memory[MOST_NODES] = STOPPED
+        if not self._is_stopped:
+            for memory in self._memories:
+                memory[MOST_NODES] = self._most_nodes
+        return next((answer.result() for answer in answers if answer.result()[1]), (alpha, False))
 
-    def _answer(self, position: Position, alpha: int, memory: np.ndarray) -> int | None:
-        value = solve_deep(
+    def _answer(self, position: Position, alpha: int, memory: np.ndarray) -> tuple[int, bool]:
+        value = solve(
             position.player,
             position.opponent,
             alpha,
             position.num_empties,
-            KEYS,
             memory,
             self._table,
             self._marks,
             self._evaluation,
             self.variant.rules,
         )
-        return None if memory[STOP] else value
+        return value, not is_stopped(memory)
 
     def _remembered(self, position: Position, otherwise: int) -> int:
         """Returns the move that the table holds for a position."""
-        index = move_of(find(self._table, position.player, position.opponent, self._generation))
+        facts = find(self._table, position.player, position.opponent, self._generation)
+        index = move_of(np.uint64(facts))  # which a kernel hands back as a plain integer
         if index == NO_MOVE:
             return otherwise
         move = square_of(index, self.variant.size, position.player)
         return move if move in position.legal_moves else otherwise
 
     def _line(self, position: Position, score: int, first: int) -> tuple[int, ...]:
-        """Returns perfect moves from a position of known score to the end, `first` where that is one; () when stopped."""
+        """Returns perfect moves from a position of known score to the end, `first` where it is one; () when stopped."""
         line: list[int] = []
         likely = first
         while not position.is_over:
             for move in sorted(position.legal_moves, key=lambda move: move != likely):
                 after = position.play(move)
-                value = after.score if after.is_over else self._ask(after, -score)
-                if value is None:
+                value, is_answer = (after.score, True) if after.is_over else self._ask(after, -score)
+                if not is_answer:
                     return ()
                 if value <= -score:
                     break
             line.append(move)
             position, score = after, -score
-            likely = (
-                position.variant.pass_move if position.is_over else self._remembered(position, position.legal_moves[0])
-            )
+            if not position.is_over:
+                likely = self._remembered(position, position.legal_moves[0])
         return tuple(line)

@@ -73,8 +73,8 @@ _secured: Callable[[Bitboard, Bitboard], Bitboard] = _operation(_emit_secured, "
 def stable_discs(discs: Bitboard, empties: Bitboard, rules: Rules) -> Bitboard:
     """Returns discs of one side that stay as they are to the end; there may be more.
 
-    A disc is stable if in each of its four lines no square is empty, or it lies at an end of the line or beside a stable
-    disc of its own side.
+    A disc is stable if in each of its four lines no square is empty, or it lies at an end of the line or beside a
+    stable disc of its own side.
     """
     outside = without(_secured(no_square(empties), no_square(empties)), rules.squares)
     stable = no_square(discs)

@@ -6,8 +6,8 @@ Transposition Table Implementation for Parallel Search", ICGA Journal 25, 2002).
 positions never pass for each other. It counts only in the generation that wrote it, so a search does not depend on what
 the table held before, and need not clear it.
 
-What is known of a position is one uint64 of facts: bounds of its value, how deep and how surely that was searched, and a
-good move. 0 stands for nothing known.
+What is known of a position is one uint64 of facts: bounds of its value, how deep and how surely that was searched, and
+a good move. 0 stands for nothing known.
 """
 
 import numpy as np
@@ -22,6 +22,7 @@ EXACT = 255  # the confidence of bounds that count final scores; others count ev
 WAYS = 2  # entries that share a bucket, and a line of the processor's cache
 
 _LINE_BYTES = 64
+_UNLIMITED = 1 << 62
 _OFFSET = 1 << 15  # bounds are kept as numbers from 0 on
 _MIX_1 = np.uint64(0x9E3779B97F4A7C15)  # odd numbers without a pattern, from SplitMix64
 _MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
@@ -31,7 +32,7 @@ _HALF = np.uint64(32)
 
 
 def entry_words(words: int) -> int:
-    """Returns how many uint64 an entry takes for boards of so many words: a power of two, so that lines hold whole ones."""
+    """Returns how many uint64 an entry takes for boards of so many words: a power of two, to fill whole cache lines."""
     return 4 if words == 1 else 8
 
 
@@ -43,6 +44,11 @@ def make_table(num_entries: int, words: int) -> np.ndarray:
     memory = np.zeros(num_entries * entry_words(words) + spare, np.uint64)
     first = -memory.ctypes.data % _LINE_BYTES // 8
     return memory[first : len(memory) - spare + first]
+
+
+@kernel
+def _signed(bits: np.uint64) -> int:
+    return np.int64(bits)  # type: ignore[return-value]  # what a kernel calls int
 
 
 @kernel
@@ -61,37 +67,37 @@ def facts_of(lower: int, upper: int, depth: int, confidence: int, move: int, gen
 @kernel
 def lower_of(facts: np.uint64) -> int:
     """Returns the lower bound of the value."""
-    return np.int64(facts & _TWO_BYTES) - _OFFSET
+    return _signed(facts & _TWO_BYTES) - _OFFSET
 
 
 @kernel
 def upper_of(facts: np.uint64) -> int:
     """Returns the upper bound of the value."""
-    return np.int64(facts >> np.uint64(16) & _TWO_BYTES) - _OFFSET
+    return _signed(facts >> np.uint64(16) & _TWO_BYTES) - _OFFSET
 
 
 @kernel
 def depth_of(facts: np.uint64) -> int:
     """Returns how many plies the bounds look ahead."""
-    return np.int64(facts >> np.uint64(32) & _BYTE)
+    return _signed(facts >> np.uint64(32) & _BYTE)
 
 
 @kernel
 def confidence_of(facts: np.uint64) -> int:
     """Returns how surely the bounds hold at their depth: the search's own measure, or EXACT."""
-    return np.int64(facts >> np.uint64(40) & _BYTE)
+    return _signed(facts >> np.uint64(40) & _BYTE)
 
 
 @kernel
 def move_of(facts: np.uint64) -> int:
     """Returns the move that the search thought best."""
-    return np.int64(facts >> np.uint64(48) & _BYTE)
+    return _signed(facts >> np.uint64(48) & _BYTE)
 
 
 @kernel
 def generation_of(facts: np.uint64) -> int:
     """Returns the generation that wrote the facts; 0 for nothing known."""
-    return np.int64(facts >> np.uint64(56))
+    return _signed(facts >> np.uint64(56))
 
 
 @kernel
@@ -103,7 +109,7 @@ def bucket_of(table: np.ndarray, player: Bitboard, opponent: Bitboard) -> int:
         mixed = ((mixed ^ mixed >> _HALF) + opponent[word]) * _MIX_2
     mixed ^= mixed >> _HALF
     bucket_words = _bucket_words(player)
-    return np.int64(mixed & np.uint64(len(table) // bucket_words - 1)) * bucket_words
+    return _signed(mixed & np.uint64(len(table) // bucket_words - 1)) * bucket_words
 
 
 @kernel
@@ -126,7 +132,7 @@ def find(table: np.ndarray, player: Bitboard, opponent: Bitboard, generation: in
     place = bucket_of(table, player, opponent)
     width = _bucket_words(player) // WAYS
     for _ in range(WAYS):
-        facts = table[place + 2 * len(player)]
+        facts: np.uint64 = table[place + 2 * len(player)]
         boards = _boards_at(table, place, facts, player)
         if is_same(boards[0], player) and is_same(boards[1], opponent) and generation_of(facts) == generation:
             return facts
@@ -144,10 +150,10 @@ def remember(table: np.ndarray, player: Bitboard, opponent: Bitboard, facts: np.
     generation = generation_of(facts)
     place = bucket_of(table, player, opponent)
     width = _bucket_words(player) // WAYS
-    chosen, least = place, np.int64(1) << 62
+    chosen, least = place, _UNLIMITED
     for _ in range(WAYS):
         there = table[place + 2 * len(player)]
-        worth = _worth(there) if generation_of(there) == generation else np.int64(-1)
+        worth = _worth(there) if generation_of(there) == generation else -1
         boards = _boards_at(table, place, there, player)
         if worth >= 0 and is_same(boards[0], player) and is_same(boards[1], opponent):
             if worth > _worth(facts):
@@ -174,6 +180,6 @@ def remember(table: np.ndarray, player: Bitboard, opponent: Bitboard, facts: np.
 
 @kernel
 def _worth(facts: np.uint64) -> int:
-    """Returns a number that is greater for facts from a surer search: exact ones, then deeper ones, then by confidence."""
+    """Returns a number that is greater for facts of a surer search: exact, then deeper, then of more confidence."""
     is_exact = 1 if confidence_of(facts) == EXACT else 0
     return is_exact << 16 | depth_of(facts) << 8 | confidence_of(facts)

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from agents.agent import Decision
-from agents.alpha_beta import FINISHED, AlphaBetaAgent, AlphaBetaConfig
+from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
 from agents.evaluation import DISC, KINDS, evaluate, evaluation_of
+from agents.search.midgame import FINISHED
 from reversi_env import Position, Variant
 from reversi_env.geometry import SIZES
 from reversi_env.naming import UnknownNameError
@@ -226,6 +227,58 @@ def test_depth_holds_within_a_time_limit() -> None:
     assert decide(position, depth=2, time_limit_s=60) == decide(position, depth=2)
 
 
+def test_a_search_tells_of_every_depth_and_can_be_stopped() -> None:
+    position = played_position(Variant(), 12, seed=0)
+    agent = AlphaBetaAgent(AlphaBetaConfig(time_limit_s=600))
+    search = agent.begin(position)
+    lengths = []
+    for decision in search:
+        lengths.append(len(decision.principal_line))
+        assert decision.move in position.legal_moves
+        if len(lengths) == 5:
+            threading.Timer(0.2, search.stop).start()
+    assert lengths == list(range(1, len(lengths) + 1))
+    assert len(lengths) >= 5
+
+
+def test_limit_of_nodes_gives_the_same_at_every_call() -> None:
+    position = played_position(Variant(), 12, seed=0)
+    decision = decide(position, nodes=20_000)
+    assert decision == decide(position, nodes=20_000)
+    assert len(decision.principal_line) > 3
+    assert decision.num_nodes < 20_200
+    assert decide(position, nodes=1).move in position.legal_moves
+
+
+def test_time_limit_is_kept() -> None:
+    position = played_position(Variant(), 40, seed=0)  # 20 empty squares, so the solver has a try
+    agent = AlphaBetaAgent(AlphaBetaConfig(time_limit_s=0.3))
+    agent.select(position, rng())  # compiles
+    used, begun = time.process_time(), time.perf_counter()
+    agent.select(position, rng())
+    used, elapsed = time.process_time() - used, time.perf_counter() - begun
+    assert min(used, elapsed) < 0.35  # a busy machine takes more of the clock, and no more of the processor
+
+
+def test_moves_of_a_game_share_its_time() -> None:
+    config = AlphaBetaConfig(game_time_s=60)
+    for start in (60, 59):
+        moves = [position_with(empties) for empties in range(start, 0, -2)]
+        assert 54 < sum(config.time_for(position) for position in moves) <= 60  # some is left for moves in a row
+    assert config.time_for(position_with(40)) > config.time_for(position_with(10)) > 0
+    assert AlphaBetaConfig(game_time_s=600, time_limit_s=1).time_for(position_with(40)) == 1
+
+
+def position_with(num_empties: int) -> Position:
+    return late_position(Variant(), num_empties, seed=1)
+
+
+def test_selectivity_looks_at_less() -> None:
+    position = played_position(Variant(), 20, seed=0)
+    sure, bold = decide(position, depth=8), decide(position, depth=8, selectivity=5)
+    assert bold.num_nodes < sure.num_nodes
+
+
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
 def test_interrupt_ends_a_long_search_and_the_agent_goes_on() -> None:
     position = played_position(Variant(), 12, seed=0)
@@ -267,6 +320,9 @@ def test_threads_search_side_by_side() -> None:
         ({"time_limit_s": float("nan")}, "time_limit_s must be more than 0 seconds, got nan"),
         ({"time_limit_s": float("inf")}, "time_limit_s must be at most .* seconds, got inf"),
         ({"time_limit_s": 1e300}, "time_limit_s must be at most .* seconds, got 1e\\+300"),
+        ({"game_time_s": 0.0}, "game_time_s must be more than 0 seconds, got 0.0"),
+        ({"nodes": 0}, "nodes must be at least 1, got 0"),
+        ({"selectivity": 6}, "selectivity must be 0 .* to 5, got 6"),
         ({"exact": -1}, "exact must be 0"),
         ({"table_entries": 1}, "table_entries must be at least 2, got 1"),
     ],
