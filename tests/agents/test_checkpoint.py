@@ -10,19 +10,17 @@ import torch
 from safetensors.torch import save_file
 
 import agents
-from agents.checkpoint import (
+from agents.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from agents.manifest import CheckpointError
+from agents.networks.residual import ResidualConfig, ResidualNetwork
+from agents.runs import (
     CHECKPOINTS,
     FORMAT_VERSION,
-    Checkpoint,
-    CheckpointError,
     checkpoints_of,
     find_checkpoint,
     prune_checkpoints,
-    read_checkpoint,
     set_aside_after,
-    write_checkpoint,
 )
-from agents.networks.residual import ResidualConfig, ResidualNetwork
 from reversi_env import Position, Variant
 
 SMALL = ResidualConfig(num_channels=8, num_blocks=1, num_head_channels=4)
