@@ -1,26 +1,36 @@
 """Estimates of a position that goes on, for the side to move, in hundredths of a disc.
 
-The kind is a number, not a kernel: Numba keeps no compiled code of kernels that take kernels.
+"discs", "positional" and "mobility" are worked out by hand; "ntuple" is learned, see `agents.ntuple`. The kind is a
+number, not a kernel: Numba keeps no compiled code of kernels that take kernels.
 """
 
-from functools import cache
+import os
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numba.cpython.unsafe.tuple import tuple_setitem
 
+from agents.manifest import MANIFEST
+from agents.ntuple.lanes import sum_weights
+from agents.ntuple.layout import UNIT
+from agents.ntuple.tables import Tables, is_tables, read_tables
+from agents.runs import CHECKPOINTS, find_tables
 from reversi_env import Variant
 from reversi_env.bitboard import square_of
 from reversi_env.geometry import WORD_BITS, Bitboard, stride_of, to_bitboard
 from reversi_env.jit import kernel
-from reversi_env.naming import UnknownNameError
+from reversi_env.naming import UnknownNameError, UsageError
 from reversi_env.opponents import square_weights
 from reversi_env.rules import Rules, legal_mask
 from reversi_env.vectors import count, is_empty, lowest, no_square, overlap, union, without, without_lowest
 
 DISC = 100  # an evaluation of so much is one disc
-DISCS, POSITIONAL, MOBILITY = 0, 1, 2
-KINDS = {"discs": DISCS, "positional": POSITIONAL, "mobility": MOBILITY}
+DISCS, POSITIONAL, MOBILITY, NTUPLE = 0, 1, 2, 3
+KINDS = {"discs": DISCS, "positional": POSITIONAL, "mobility": MOBILITY}  # those that every variant has
+LEARNED = "ntuple"  # the name of the tables that come along for a size and a goal
+WEIGHTS = Path(__file__).parent / "weights"  # where those lie
 
 # What "mobility" counts, the side to move's less the other side's. The terms are those of Rosenbloom, "A World-
 # Championship-Level Othello Program", Artificial Intelligence 19 (1982), section 3, and the discs as they lie.
@@ -45,28 +55,86 @@ _WORD_BITS = np.uint64(WORD_BITS)
 class Evaluation(NamedTuple):
     """An evaluation of one board size as kernels take it."""
 
-    kind: int  # DISCS, POSITIONAL or MOBILITY
+    kind: int  # DISCS, POSITIONAL, MOBILITY or NTUPLE
     corners: Bitboard
     x_squares: Bitboard  # diagonally beside the corners
     not_first: Bitboard  # the squares that have one on their left
     not_last: Bitboard  # the squares that have one on their right
     weights: np.ndarray  # int64 [size²], by square; read-only
+    tables: np.ndarray  # int16, as `Layout.packed` has it, and empty for other kinds; read-only
+
+
+def evaluation_of(name: str, variant: Variant) -> Evaluation:
+    """Returns an evaluation of a variant's positions: of KINDS, LEARNED, or the folder of some tables or of a run.
+
+    A folder is known by a slash in its name, or by being there; it is read once, and again when it changes.
+    Raises UnknownNameError for a name that nothing has, UsageError where there are no tables for the variant, and
+    CheckpointError for a folder that cannot be used.
+    """
+    check_name(name)
+    if name in KINDS:
+        return _by_hand(KINDS[name], variant.size)
+    place = shipped_tables(variant) if name == LEARNED else Path(name)
+    return _from_place(place, _changed_ns(place), variant.size, variant.goal)
+
+
+def check_name(name: str) -> None:
+    """Raises UnknownNameError for what is no evaluation's name, whatever the variant."""
+    if name not in (*KINDS, LEARNED) and not ("/" in name or os.sep in name or os.path.isdir(name)):
+        raise UnknownNameError("evaluation", name, (*KINDS, LEARNED), "or give the folder of some n-tuple tables")
+
+
+def learned_evaluation(tables: Tables) -> Evaluation:
+    """Returns the evaluation by n-tuple tables of positions of their variant's size and goal."""
+    return _by_hand(NTUPLE, tables.variant.size)._replace(tables=tables.layout.packed(tables.weights))
+
+
+def shipped_tables(variant: Variant) -> Path:
+    """Returns the folder of the tables that come along for a variant's size and goal; raises UsageError without any."""
+    goal = "" if variant.goal == "most" else f"-{variant.goal}"
+    folder = WEIGHTS / f"{LEARNED}-{variant.size}x{variant.size}{goal}"
+    if not is_tables(folder):
+        raise UsageError(
+            f"no n-tuple tables come along for {variant.name}; `reversi train algorithm=ntuple variant={variant.name}` "
+            "learns some, and their folder is an evaluation too"
+        )
+    return folder
+
+
+def _changed_ns(place: Path) -> int:
+    """Returns when tables at `place`, or a run's checkpoints, were last written; 0 where there are none."""
+    return max(
+        (path.stat().st_mtime_ns for name in (MANIFEST, CHECKPOINTS) if (path := place / name).exists()), default=0
+    )
+
+
+@lru_cache(maxsize=8)  # some megabytes each
+def _from_place(place: Path, changed_ns: int, size: int, goal: str) -> Evaluation:
+    """Returns the evaluation by the tables at `place` as they were written at that time."""
+    tables = read_tables(find_tables(place))
+    trained = tables.variant
+    if (trained.size, trained.goal) != (size, goal):
+        raise UsageError(
+            f"the n-tuple tables in {place} are for {trained.size}×{trained.size} where the {trained.goal} discs win, "
+            f"not for {size}×{size} where the {goal} win"
+        )
+    return learned_evaluation(tables)
 
 
 @cache
-def evaluation_of(kind: str, variant: Variant) -> Evaluation:
-    """Returns the evaluation "discs", "positional" or "mobility" for a variant's boards; raises UnknownNameError."""
-    if kind not in KINDS:
-        raise UnknownNameError("evaluation", kind, KINDS)
-    size, last = variant.size, variant.size - 1
-    squares = range(variant.num_squares)
+def _by_hand(kind: int, size: int) -> Evaluation:
+    last = size - 1
+    squares = range(size * size)
+    no_tables = np.empty(0, np.int16)
+    no_tables.flags.writeable = False  # as the others are, which would else be another type for Numba
     return Evaluation(
-        kind=KINDS[kind],
+        kind=kind,
         corners=to_bitboard([row * size + column for row in (0, last) for column in (0, last)], size),
         x_squares=to_bitboard([row * size + column for row in (1, last - 1) for column in (1, last - 1)], size),
         not_first=to_bitboard([square for square in squares if square % size != 0], size),
         not_last=to_bitboard([square for square in squares if square % size != last], size),
         weights=np.asarray(square_weights(size), np.int64),
+        tables=no_tables,
     )
 
 
@@ -76,8 +144,12 @@ def evaluate(player: Bitboard, opponent: Bitboard, evaluation: Evaluation, rules
 
     "discs" is the differential as it lies, "positional" the sum of a weight for each square held, each signed by
     the goal; "mobility" weighs moves, potential moves, frontier discs, corners, squares beside empty ones, and discs.
+    N-tuples are learned for one goal, and sum a weight for what lies on each of some small patterns of squares.
     """
-    if evaluation.kind == MOBILITY:
+    if evaluation.kind == NTUPLE:
+        num_empties = rules.size * rules.size - count(player) - count(opponent)
+        total = (sum_weights(player, opponent, num_empties, evaluation.tables) * DISC + UNIT // 2) // UNIT
+    elif evaluation.kind == MOBILITY:
         total = _mobility(player, opponent, evaluation, rules)
     else:
         if evaluation.kind == DISCS:
