@@ -2,6 +2,7 @@
 
 from agents.agent import Agent, Decision
 from agents.env import make_env, make_vec, opponent_of
+from agents.exact_info import ExactInfo
 from agents.registry import load, make
 
-__all__ = ["Agent", "Decision", "load", "make", "make_env", "make_vec", "opponent_of"]
+__all__ = ["Agent", "Decision", "ExactInfo", "load", "make", "make_env", "make_vec", "opponent_of"]
