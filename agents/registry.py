@@ -1,10 +1,14 @@
 """Agents by the text that people type: a name with options, a trained network, or code of their own.
 
 "random", "greedy", "positional", "mobility": the simple players.
+"level:easy", "level:medium", "level:hard", "level:expert": for people, see `agents.levels`.
 "alphabeta:depth=5,exact=12": options are the fields of `AlphaBetaConfig`.
 "zero-6x6": a trained network that comes along, with search; options are the fields of `MCTSConfig`.
+"ntuple-8x8": trained n-tuples that come along, in alphabeta; options are those of alphabeta.
 "runs/x", "runs/x/checkpoints/000012:num_simulations=400", "mcts:checkpoint=runs/x": the same with a checkpoint, or a
-run's last one.
+run's last one. Where n-tuples were trained it is alphabeta with them: "runs/x:time_limit_s=0.1".
+"gtp:'gtp-rhino -l 3 -b 0'": an outside engine; all that follows is its command line, unless options stand before it,
+the other fields of `GTPConfig`: "gtp:timeout_s=10,command='gtp-rhino -l 3 -b 0'".
 "my_bot.py:Bot", "package.module:bot": an Agent, a class or function without arguments that makes one, or a function
 (position, rng) -> move.
 """
@@ -15,6 +19,7 @@ import importlib.util
 import inspect
 import os
 import re
+import shlex
 import sys
 import traceback
 import types
@@ -27,7 +32,11 @@ from typing import Any, TypeVar
 from agents.agent import Agent
 from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
 from agents.baselines import FunctionAgent, MobilityAgent, baseline
+from agents.gtp import GTPAgent, GTPConfig
+from agents.levels import LEVELS, level
 from agents.mcts import MCTSConfig
+from agents.ntuple.tables import is_tables, read_tables
+from agents.runs import TABLES, find_checkpoint
 from reversi_env.naming import UnknownNameError, UsageError
 from reversi_env.opponents import BASELINES
 
@@ -35,8 +44,9 @@ Config = TypeVar("Config")
 Options = dict[str, str]
 
 _WITH_OPTIONS = re.compile(r"(?P<place>.+?):(?P<options>\s*\w+\s*=.*)")
+_WITH_COMMAND = re.compile(r"(?P<options>(?:\s*\w+\s*=[^,]*,)*?)\s*command\s*=(?P<command>.+)")
 _CODE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<attribute>\w+)")
-WEIGHTS = Path(__file__).parent / "weights"  # networks that come along, a checkpoint each
+WEIGHTS = Path(__file__).parent / "weights"  # what comes along, a checkpoint or tables each
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -49,7 +59,8 @@ def make(spec: str) -> Agent:
     spec = spec.strip()
     name, colon, text = spec.partition(":")
     if name in _MAKERS or name in shipped():
-        return _MAKERS.get(name, _shipped)(name, _parse_options(spec, text) if colon else {})
+        parse = _PARSERS.get(name, _parse_options)
+        return _MAKERS.get(name, _shipped)(name, parse(spec, text) if colon else {})
     if code := _CODE.fullmatch(spec):
         return _from_code(spec, code["place"], code["attribute"])
     match = _WITH_OPTIONS.fullmatch(spec)
@@ -69,7 +80,7 @@ def load(path: str | Path, **options: str) -> Agent:
 
 
 def shipped() -> tuple[str, ...]:
-    """Returns the names of the trained networks that come with the distribution."""
+    """Returns the names of the trained players that come with the distribution: networks and n-tuple tables."""
     return tuple(sorted(manifest.parent.name for manifest in WEIGHTS.glob("*/manifest.json")))
 
 
@@ -78,11 +89,30 @@ def _shipped(name: str, options: Options) -> Agent:
 
 
 def _trained(folder: Path, name: str, options: Options) -> Agent:
+    if (tables := _tables_in(folder)) is not None:
+        config = config_from(AlphaBetaConfig, name, {"evaluation": str(tables), **options})
+        agent: Agent = AlphaBetaAgent(config)
+        agent.variant = read_tables(tables).variant
+        agent.name = _spelled(name, options)
+        return agent
     from agents.checkpoint import load_agent  # imports torch, which takes a second that no other agent needs
 
     agent = load_agent(folder, config_from(MCTSConfig, name, options))
-    agent.name = ":".join([name, ",".join(f"{key}={value}" for key, value in options.items())]).rstrip(":")
+    agent.name = _spelled(name, options)
     return agent
+
+
+def _tables_in(folder: Path) -> Path | None:
+    """Returns where the n-tuple tables of a folder of them, a checkpoint or a run lie; None where there are none."""
+    if is_tables(folder):
+        return folder
+    tables = find_checkpoint(folder) / TABLES
+    return tables if tables.is_dir() else None
+
+
+def _spelled(name: str, options: Options) -> str:
+    """Returns the text that names an agent with options."""
+    return ":".join([name, ",".join(f"{key}={value}" for key, value in options.items())]).rstrip(":")
 
 
 def names() -> tuple[str, ...]:
@@ -100,6 +130,21 @@ def _parse_options(spec: str, text: str) -> Options:
             raise UsageError(f"{key} stands twice in {spec!r}")
         options[key] = value
     return options
+
+
+def _parse_command(spec: str, text: str) -> Options:
+    """Returns what is said of an outside program: all of `text` is its command line, or what follows "command="."""
+    match = _WITH_COMMAND.fullmatch(text.strip())
+    options = _parse_options(spec, match["options"].rstrip(",")) if match and match["options"] else {}
+    command = (match["command"] if match else text).strip()
+    with contextlib.suppress(ValueError):  # of a quotation that does not end, which is for the agent to say
+        if len(words := shlex.split(command)) == 1:  # quoted as a whole
+            (command,) = words
+    return options | {"command": command}
+
+
+def _parse_level(spec: str, text: str) -> Options:
+    return {"level": text.strip()}
 
 
 def config_from(kind: type[Config], name: str, options: Options) -> Config:
@@ -155,11 +200,24 @@ def _mcts(name: str, options: Options) -> Agent:
     return _shipped(path, options) if path in shipped() else load(path, **options)
 
 
+def _gtp(name: str, options: Options) -> Agent:
+    return GTPAgent(config_from(GTPConfig, name, options))
+
+
+def _level(name: str, options: Options) -> Agent:
+    if not options:
+        raise UsageError(f"say which {name} plays: {', '.join(f'{name}:{one}' for one in LEVELS)}")
+    return level(options["level"])
+
+
+_PARSERS: dict[str, Callable[[str, str], Options]] = {"gtp": _parse_command, "level": _parse_level}
 _MAKERS: dict[str, Callable[[str, Options], Agent]] = {
     **dict.fromkeys(BASELINES, _without_options(baseline)),
     "mobility": _without_options(lambda name: MobilityAgent()),
     "alphabeta": _alpha_beta,
     "mcts": _mcts,
+    "gtp": _gtp,
+    "level": _level,
 }
 
 

@@ -99,7 +99,7 @@ def test_a_name_tells_what_makes_the_same_agent_again(spec: str, name: str) -> N
     [
         ("alphabta", "unknown agent 'alphabta'; did you mean alphabeta?"),
         ("alphabta:depth=5", "unknown agent 'alphabta'; did you mean alphabeta?"),
-        ("qqq", "unknown agent 'qqq'; there are: alphabeta, greedy, mcts, mobility, positional, random"),
+        ("qqq", "unknown agent 'qqq'; there are: alphabeta, greedy, gtp, level, mcts, mobility, positional, random"),
         ("qqq:Bot", "unknown agent or module 'qqq'; there are: alphabeta"),
         ("", "unknown agent ''; there are: alphabeta"),
         ("alphabeta:depht=5", "unknown option of alphabeta 'depht'; did you mean depth?"),
@@ -216,7 +216,7 @@ def test_checkpoints_are_loaded_with_their_options(monkeypatch: pytest.MonkeyPat
 
 
 def test_names_are_those_that_make_knows() -> None:
-    assert registry.names() == ("alphabeta", "greedy", "mcts", "mobility", "positional", "random")
+    assert registry.names() == ("alphabeta", "greedy", "gtp", "level", "mcts", "mobility", "positional", "random")
 
 
 def test_agents_come_without_torch_and_hydra() -> None:
