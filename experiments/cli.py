@@ -30,10 +30,12 @@ MAIN_VERBS = {
     "evaluate": Verb("experiments.evaluate", "rate an agent against others"),
     "tournament": Verb("experiments.tournament", "rate agents against each other, everyone against everyone"),
     "play": Verb("experiments.play", "play in the terminal, against an agent or a friend"),
+    "solve": Verb("experiments.solve", "say how positions end when both sides play perfectly"),
 }
 OTHER_VERBS = {
     "bench env": Verb("experiments.bench.env", "measure the environment"),
     "bench perft": Verb("experiments.bench.perft", "measure the rules"),
+    "bench solver": Verb("experiments.bench.solver", "measure the exact solver"),
     "perft": Verb("experiments.perft", "count the leaves of the game tree"),
     "records convert": Verb("experiments.records.convert", "write records of games in another format"),
     "records dataset": Verb("experiments.records.dataset", "write random or recorded games for learners"),

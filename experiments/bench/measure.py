@@ -6,10 +6,10 @@ SplitMix64 steps, each waiting for the one before: integer arithmetic alone, wit
 """
 
 import json
-import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from experiments.tables import print_figures
 from reversi_env.jit import kernel
 from reversi_env.random_bits import next_state, scramble
 
+BASELINE = "baseline: SplitMix64 steps"
 BASELINE_STEPS = 20_000_000  # a twentieth of a second or more
 
 Workload = Callable[[], int]  # does the work and returns how much it did
@@ -36,47 +37,90 @@ class BenchSettings:
             raise ValueError(f"rounds must be at least 1, got {self.rounds}")
 
 
+S = TypeVar("S", bound=BenchSettings)
+
+
 @dataclass(frozen=True)
 class Figure:
-    """How much of something a CPU-second holds."""
+    """How much of something a CPU-second holds; medians of the rounds."""
 
     name: str
-    per_cpu_s: float  # median of the rounds
-    per_baseline_step: float  # median of the rounds' ratios
+    amount: int  # done in a round
+    cpu_s: float  # that a round took, of all threads
+    wall_s: float
+    per_cpu_s: float
+    per_baseline_step: float  # of the rounds' ratios
 
 
 def bench(verb: str, explanation: str, workloads: Mapping[str, Workload], arguments: list[str]) -> int:
     """Runs a benchmark verb: measures the workloads, prints the figures and the machine, and returns the exit code."""
-    words, settings = parse(verb, "", BenchSettings, explanation, arguments)
-    if words:
-        raise UsageError(f"reversi {verb} takes no arguments, found {' '.join(words)}")
-    figures = measure(workloads, settings.rounds)
-    if settings.json:
-        print(json.dumps({"machine": provenance(), "figures": [asdict(figure) for figure in figures]}, indent=2))
-        return 0
-    print(", ".join(f"{name} {value}" for name, value in provenance().items()))
-    rows = [(figure.name, f"{figure.per_cpu_s:,.0f}", f"{figure.per_baseline_step:.3g}") for figure in figures]
-    print_figures((f"median of {settings.rounds} rounds", "per CPU-second", "per baseline step"), rows)
+    settings = settings_of(verb, explanation, BenchSettings, arguments)
+    show(measure(workloads, settings.rounds), settings)
     return 0
 
 
-def measure(workloads: Mapping[str, Workload], rounds: int) -> list[Figure]:
-    """Returns a figure for each workload, the baseline first."""
-    everything = {"baseline: SplitMix64 steps": _baseline, **workloads}
-    for workload in everything.values():
-        workload()  # compiles kernels, fills caches
-    rates = np.array([[_rate(workload) for workload in everything.values()] for _ in range(rounds)])
+def settings_of(verb: str, explanation: str, settings: type[S], arguments: list[str]) -> S:
+    """Returns the settings of a benchmark verb's command line; raises as `parse`, and UsageError for words."""
+    words, found = parse(verb, "", settings, explanation, arguments)
+    if words:
+        raise UsageError(f"reversi {verb} takes no arguments, found {' '.join(words)}")
+    return found
+
+
+def show(figures: Sequence[Figure], settings: BenchSettings, **more: Any) -> None:
+    """Prints the machine and the figures; JSON has `more` beside them."""
+    if settings.json:
+        found = {"machine": provenance(), "figures": [asdict(figure) for figure in figures], **more}
+        print(json.dumps(found, indent=2))
+        return
+    print(", ".join(f"{name} {value}" for name, value in provenance().items()))
+    print_figures(
+        (f"median of {settings.rounds} rounds", "amount", "CPU s", "wall s", "per CPU-second", "per baseline step"),
+        [
+            (
+                figure.name,
+                f"{figure.amount:,}",
+                f"{figure.cpu_s:.3g}",
+                f"{figure.wall_s:.3g}",
+                f"{figure.per_cpu_s:,.0f}",
+                f"{figure.per_baseline_step:.3g}",
+            )
+            for figure in figures
+        ],
+    )
+
+
+def measure(workloads: Mapping[str, Workload], rounds: int, warm_up: bool = True) -> list[Figure]:
+    """Returns a figure for each workload, the baseline first.
+
+    Each is done once before the first round, to compile kernels and fill caches, unless it has been warmed up.
+    """
+    everything = {BASELINE: _baseline, **workloads}
+    for workload in everything.values() if warm_up else [_baseline]:
+        workload()
+    taken = np.array([[_taken(workload) for workload in everything.values()] for _ in range(rounds)])
+    rates = taken[:, :, 0] / taken[:, :, 1]
     ratios = rates / rates[:, :1]
+    amounts, cpu_s, wall_s = np.median(taken, axis=0).T.tolist()
     return [
-        Figure(name, statistics.median(rates[:, column]), statistics.median(ratios[:, column]))
-        for column, name in enumerate(everything)
+        Figure(name, *of_workload)
+        for name, *of_workload in zip(
+            everything,
+            map(round, amounts),
+            cpu_s,
+            wall_s,
+            np.median(rates, axis=0).tolist(),
+            np.median(ratios, axis=0).tolist(),
+            strict=True,
+        )
     ]
 
 
-def _rate(workload: Workload) -> float:
-    began = time.process_time()
+def _taken(workload: Workload) -> tuple[int, float, float]:
+    """Returns how much a workload did, and the CPU and wall seconds that it took."""
+    began, cpu_began = time.perf_counter(), time.process_time()
     amount = workload()
-    return amount / (time.process_time() - began)
+    return amount, time.process_time() - cpu_began, time.perf_counter() - began
 
 
 def _baseline() -> int:

@@ -49,7 +49,9 @@ def test_main_verbs_come_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert text.index("play ") < text.index("bench env")
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "tournament", "play", "perft", "bench env", "bench perft"])
+@pytest.mark.parametrize(
+    "verb", ["evaluate", "tournament", "play", "solve", "perft", "bench env", "bench perft", "bench solver"]
+)
 def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main([*verb.split(), "--help"])
@@ -59,7 +61,7 @@ def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str
 
 WRONG_USAGE = {
     "evalute random": "unknown verb 'evalute'; did you mean evaluate?",
-    "frobnicate": "unknown verb 'frobnicate'; there are: bench, evaluate, perft, play, records, tournament, train",
+    "frobnicate": "unknown verb 'frobnicate'; there are: bench, evaluate, perft, play, records, solve, tournament, ",
     "bench evn": "unknown verb after bench 'evn'; did you mean env?",
     "--hlep": "unknown option '--hlep'; did you mean --help?",
     "perft 3 --jsn": "unknown option '--jsn'; did you mean --json",
