@@ -16,8 +16,18 @@ from typing import Any
 import numpy as np
 
 import agents
+from agents.evaluation import evaluate, evaluation_of, learned_evaluation
+from agents.explain import explain
 from agents.mcts import MCTSAgent, MCTSConfig
+from agents.ntuple.fit import FitConfig, fit
+from agents.ntuple.layout import layout_of
+from agents.ntuple.tables import Tables
+from agents.search.midgame import Searcher
+from agents.search.probcut import MODELS, margins
+from agents.search.solver import Solver
 from experiments.bench import measure
+from experiments.training.ntuple_games import Style, predicted, self_play, share_of
+from experiments.training.ntuple_learner import NTupleLearner
 from reversi_env import Batch, Position, ReversiEnv, Variant, jit, perft, random_games
 from reversi_env.datasets import PositionDataset
 from reversi_env.encoding import NUM_PLANES, write_planes
@@ -99,7 +109,14 @@ def planes() -> object:
 def players() -> object:
     """Lets each kind of player that needs no network move in a middle game and near the end."""
     seen: list[object] = []
-    for spec in ("random", "greedy", "positional", "mobility", "alphabeta:depth=3,exact=8"):
+    for spec in (
+        "random",
+        "greedy",
+        "positional",
+        "mobility",
+        "alphabeta:depth=3,exact=8",
+        "alphabeta:nodes=2000,exact=8",
+    ):
         agent = agents.make(spec)
         for variant in VARIANTS:
             games = random_games(Position(variant), 1, seed=2)
@@ -108,6 +125,69 @@ def players() -> object:
                 if ply in (10, games.lengths[0] - 9):
                     seen.append(int(agent.select(position, np.random.default_rng(1)).move))
                 position = position.play(move)
+    return seen
+
+
+def searches_ahead() -> object:
+    """Looks some plies ahead, with a shallower search believed where it is sure."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        start, evaluation = Position(variant), evaluation_of("mobility", variant)
+        searcher = Searcher(variant.size, 1 << 8, margins(MODELS["mobility"], 3, variant.size), 2)
+        player, opponent = (np.array([discs], np.uint64) for discs in (start.player, start.opponent))
+        seen.append([array.tolist() for array in searcher.best_moves(player, opponent, 5, evaluation, variant.rules)])
+        seen.append(searcher.move_values(player, opponent, 3, evaluation, variant.rules).tolist())
+    return seen
+
+
+def solutions() -> object:
+    """Solves positions near the end, one of them with two threads."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        for num_empties, num_threads in ((9, 1), (11, 1), (15, 2)):
+            position = near_end(variant, num_empties)
+            solver = Solver(variant, 1 << 10, num_threads=num_threads)
+            seen.append(solver.solve(position).score)
+        seen.append([solution.upper for solution in solver.solve_moves(near_end(variant, 8)).values()])
+    return seen
+
+
+def near_end(variant: Variant, num_empties: int) -> Position:
+    """Returns a position of a random game with so many empty squares."""
+    games = random_games(Position(variant), 1, seed=3)
+    position = Position(variant)
+    for move in games.moves[0, : games.lengths[0]].tolist():
+        if position.num_empties == num_empties:
+            break
+        position = position.play(move)
+    return position
+
+
+def tables() -> object:
+    """Fits n-tuples to the positions of a random game, and evaluates its start with them."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        position, boards = Position(variant), []
+        games = random_games(position, 1, seed=1)
+        for move in games.moves[0, : games.lengths[0]].tolist():
+            boards.append((position.player, position.opponent))
+            position = position.play(move)
+        scores = np.linspace(-9, 9, len(boards), dtype=np.float32)
+        fitted = fit(Tables.zeros(variant), np.array(boards, np.uint64), scores, FitConfig(num_steps=2))
+        start = Position(variant)
+        seen.append(evaluate(start.player, start.opponent, learned_evaluation(fitted), variant.rules))
+    return seen
+
+
+def explanations() -> object:
+    """Explains each move of a game."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        position = Position(variant)
+        games = random_games(position, 1, seed=3)
+        for move in games.moves[0, : games.lengths[0]].tolist():
+            seen.append(explain(position, move).reasons)
+            position = position.play(move)
     return seen
 
 
@@ -127,6 +207,19 @@ def _know_nothing(player: np.ndarray, opponent: np.ndarray, variant: Variant) ->
     return np.full((len(player), variant.num_actions), 0.1, np.float32), np.zeros(len(player), np.float32)
 
 
+def self_play_of_tables() -> object:
+    """Lets n-tuples that know nothing play two games against themselves, and learn from them."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        layout, evaluation = layout_of(variant.size), learned_evaluation(Tables.zeros(variant))
+        style = Style(1, 4, 0, 4, share_of(0.1), 0.8)
+        positions = self_play(variant, evaluation, style, 2, 1, 1, lambda: None).positions
+        learner = NTupleLearner(layout)
+        learner.learn(positions.boards, positions.target, np.arange(len(positions)), 0.5, 1.0, 1)
+        seen += [predicted(positions, evaluation, variant).tolist(), float(learner.weights.sum())]
+    return seen
+
+
 def benchmarks() -> object:
     """Runs the chain that benchmarks compare with."""
     return measure._chain(np.uint64(1), 10)
@@ -134,8 +227,8 @@ def benchmarks() -> object:
 
 EXERCISES: dict[str, list[Callable[[], object]]] = {
     "reversi_env": [rules, environments, batches, datasets, planes],
-    "agents": [players, searches],
-    "experiments": [benchmarks],
+    "agents": [players, searches_ahead, solutions, tables, explanations, searches],
+    "experiments": [self_play_of_tables, benchmarks],
 }
 
 

@@ -1,15 +1,23 @@
-"""What an algorithm is to a run: it makes a network better, an iteration at a time."""
+"""What an algorithm is to a run: it makes a network better, or tables of n-tuples, an iteration at a time."""
 
+import contextlib
+import copy
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
 from torch import Tensor
 
+from agents.agent import Agent
+from agents.checkpoint import Network
+from agents.manifest import CheckpointError
+from agents.mcts import MCTSAgent
 from agents.networks.residual import ResidualNetwork
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop
+from experiments.training.watched import watched_evaluator
 
 
 @dataclass
@@ -58,16 +66,28 @@ class Algorithm(ABC):
 
     counters: Counters
 
-    def __init__(self, config: TrainConfig, network: ResidualNetwork) -> None:
+    def __init__(self, config: TrainConfig) -> None:
         self.config = config
         self.variant = config.variant.to_variant()
-        self.device = config.to_device()
-        self.network = network
 
     @property
     def progress(self) -> float:
-        """The share of the run that is done, 1 from the last iteration on."""
-        return min(self.counters.iteration / max(self.config.schedule.num_iterations - 1, 1), 1.0)
+        """The share of the run that is done, by iterations or by time; 1 from the last iteration on."""
+        schedule, counters = self.config.schedule, self.counters
+        by_time = counters.elapsed_s / schedule.duration_s if schedule.duration_s else 0.0
+        return min(max(counters.iteration / max(schedule.num_iterations - 1, 1), by_time), 1.0)
+
+    @abstractmethod
+    def copied(self) -> Network:
+        """Returns a copy of what is learned, which nothing changes afterwards."""
+
+    @abstractmethod
+    def take_up(self, network: Network) -> None:
+        """Learns on from what a checkpoint holds; raises CheckpointError where that is of another kind or size."""
+
+    @abstractmethod
+    def player(self, name: str, stop: Stop) -> contextlib.AbstractContextManager[Agent]:
+        """Gives the agent that is rated, with what is learned by now; it may raise Interrupted when `stop` asks."""
 
     @abstractmethod
     def iterate(self, stop: Stop) -> dict[str, float]:
@@ -84,3 +104,29 @@ class Algorithm(ABC):
     @abstractmethod
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Takes up what `tensors` gave, network and counters being there; raises ValueError for what does not fit."""
+
+
+class NetworkAlgorithm(Algorithm):
+    """An algorithm that trains a residual network, rated with tree search."""
+
+    def __init__(self, config: TrainConfig, network: ResidualNetwork) -> None:
+        super().__init__(config)
+        self.device = config.to_device()
+        self.network = network
+
+    def copied(self) -> Network:
+        return copy.deepcopy(self.network)
+
+    def take_up(self, network: Network) -> None:
+        if not isinstance(network, ResidualNetwork):
+            raise CheckpointError("the checkpoint holds n-tuple tables, the configuration asks for a network")
+        if network.config != self.network.config:
+            raise CheckpointError(
+                f"the checkpoint's network is {network.config}, the configuration asks for {self.network.config}"
+            )
+        self.network.load_state_dict(network.state_dict())
+
+    @contextlib.contextmanager
+    def player(self, name: str, stop: Stop) -> Iterator[Agent]:
+        evaluator = watched_evaluator(self.network, self.device, stop)
+        yield MCTSAgent(evaluator, self.config.evaluation.search, name, self.variant, os.cpu_count() or 1)

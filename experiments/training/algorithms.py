@@ -7,6 +7,7 @@ from experiments.training.algorithm import Algorithm
 from experiments.training.alphazero import AlphaZero
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import TrainingError
+from experiments.training.ntuple import NTuple
 
 _EXTRA = ("sb3_contrib", "stable_baselines3")
 
@@ -16,6 +17,8 @@ def make_algorithm(config: TrainConfig) -> Algorithm:
 
     Raises TrainingError where a library is missing, and what `agents.make` raises for opponents.
     """
+    if config.algorithm == "ntuple":
+        return NTuple(config)
     torch.manual_seed(config.seed)
     network = ResidualNetwork(config.network).to(config.to_device())
     if config.algorithm == "alphazero":

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from agents.networks.residual import ResidualNetwork
-from experiments.training.algorithm import Algorithm, Counters, join_tensors, split_tensors
+from experiments.training.algorithm import Counters, NetworkAlgorithm, join_tensors, split_tensors
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop
 from experiments.training.learner import Learner, Losses
@@ -34,7 +34,7 @@ class SelfPlayCounters(Counters):
     num_steps: int = 0  # of the optimizer
 
 
-class AlphaZero(Algorithm):
+class AlphaZero(NetworkAlgorithm):
     def __init__(self, config: TrainConfig, network: ResidualNetwork) -> None:
         super().__init__(config, network)
         self.counters: SelfPlayCounters = SelfPlayCounters()

@@ -14,19 +14,23 @@ from reversi_env import Variant
 from reversi_env.naming import UnknownNameError
 
 MOST_GAMES, MOST_MOVES, MOST_THREADS = 1_000_000, 100_000_000, 1_000
+MOST_EXACT_EMPTIES = 16  # a game is solved in a moment
 MOST_REPEATS = 10_000  # of what an iteration of PPO does again and again
 SEEDS = 1 << 64  # what torch's generator takes
 
 # What an algorithm has no use for: it is refused where somebody asks for it, and left out where the run is described.
 UNUSED_KEYS = {
-    "alphazero": ("ppo",),
+    "alphazero": ("ppo", "ntuple", "evaluation.depth"),
     "maskable_ppo": (
         "search",
         "learner",
+        "ntuple",
         "schedule.games_per_iteration",
         "schedule.replay_window",
         "schedule.num_threads",
+        "evaluation.depth",
     ),
+    "ntuple": ("network", "search", "learner", "ppo", "evaluation.search", "device"),
 }
 
 
@@ -51,16 +55,19 @@ class ScheduleConfig:
     """How long a run is and what it keeps."""
 
     num_iterations: int = 40
+    duration_s: float | None = None  # the run ends with the iteration in which this is over; evaluations count
     games_per_iteration: int = 64
     replay_window: int = 50_000  # positions
     checkpoint_every: int = 5  # iterations; the last one always gets a checkpoint
     kept_checkpoints: int = 2
-    num_threads: int = 0  # that play games while one more learns; 0: all cores but one
+    num_threads: int = 0  # that play games; 0: all cores, but one where the network learns meanwhile
 
     def __post_init__(self) -> None:
         for name in ("num_iterations", "games_per_iteration", "replay_window", "checkpoint_every", "kept_checkpoints"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.duration_s is not None and not 0 < self.duration_s < math.inf:
+            raise ValueError(f"duration_s must be above 0 and finite, got {self.duration_s}")
         if self.games_per_iteration > MOST_GAMES:  # all of them are played side by side
             raise ValueError(f"games_per_iteration must be at most {MOST_GAMES:,}, got {self.games_per_iteration}")
         if not 0 <= self.num_threads <= MOST_THREADS:
@@ -69,13 +76,14 @@ class ScheduleConfig:
 
 @dataclass
 class EvaluationConfig:
-    """Against whom the network is measured, and how thoroughly."""
+    """Against whom what is learned is measured, and how thoroughly."""
 
     opponents: list[str] = field(default_factory=lambda: list(CLASSIC_OPPONENTS))
     every: int = 10  # iterations; 0: only at the end
     num_games: int = 40  # a match while training goes on
     final_num_games: int = 200  # a match at the end
-    search: MCTSConfig = field(default_factory=MCTSConfig)
+    search: MCTSConfig = field(default_factory=MCTSConfig)  # of a network
+    depth: int = 4  # plies that alpha-beta looks ahead with n-tuples
 
     def __post_init__(self) -> None:
         names = [str(opponent) for opponent in self.opponents]  # text or not: OmegaConf checks that later
@@ -83,6 +91,8 @@ class EvaluationConfig:
             raise ValueError(f"opponents must be different from each other, got {', '.join(names)}")
         if self.every < 0:
             raise ValueError(f"every must be at least 0, got {self.every}")
+        if self.depth < 1:
+            raise ValueError(f"depth must be at least 1 ply, got {self.depth}")
         for name in ("num_games", "final_num_games"):
             number = getattr(self, name)
             if number < 2 or number % 2:
@@ -142,15 +152,56 @@ class PPOConfig:
 
 
 @dataclass
+class NTupleConfig:
+    """How n-tuples learn from games against themselves.
+
+    A game begins with random moves; then each side looks some plies ahead, or now and then moves at random. Near the
+    end the scores are exact. A position's target is what its search found, mixed with the target of the position after
+    the best move, as in TD(λ); a random move says nothing of the positions before it.
+    """
+
+    depths: list[int] = field(default_factory=lambda: [1, 2, 3, 4])  # plies ahead; each has an equal share of the run
+    exact_empties: int = 12  # with so many empty squares or fewer a position's target is its exact score
+    min_opening_plies: int = 0  # random plies at the start of a game: a number drawn from here
+    max_opening_plies: int = 20  # to here
+    exploration: float = 0.05  # the share of random moves after those
+    newest_share: float = 0.5  # of all positions so far that are learned from; at most `schedule.replay_window`
+    trace: float = 0.8  # λ: 1 trusts the games' ends alone, 0 what each search found
+    samples_per_position: float = 4.0  # how often a position is drawn on average while it is new
+    learning_rate: float = 0.5  # of the first steps of a weight, see `NTupleLearner`
+    final_learning_rate: float = 0.2  # reached along a half cosine at the end of the run
+
+    def __post_init__(self) -> None:
+        if not self.depths or min(self.depths) < 1:
+            raise ValueError(f"depths must be numbers of plies, at least one, got {self.depths}")
+        if not 0 <= self.exact_empties <= MOST_EXACT_EMPTIES:
+            raise ValueError(f"exact_empties must be from 0 to {MOST_EXACT_EMPTIES}, got {self.exact_empties}")
+        if not 0 <= self.min_opening_plies <= self.max_opening_plies:
+            raise ValueError(
+                f"min_opening_plies must be from 0 to max_opening_plies = {self.max_opening_plies}, "
+                f"got {self.min_opening_plies}"
+            )
+        check_rates(self.learning_rate, self.final_learning_rate)
+        if not 0 < self.samples_per_position < math.inf:
+            raise ValueError(f"samples_per_position must be above 0 and finite, got {self.samples_per_position}")
+        if not 0 < self.newest_share <= 1:
+            raise ValueError(f"newest_share must be above 0 and at most 1, got {self.newest_share}")
+        for name in ("exploration", "trace"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
+
+
+@dataclass
 class TrainConfig:
     """A whole run."""
 
-    algorithm: str = "alphazero"  # or "maskable_ppo"
+    algorithm: str = "alphazero"  # or "maskable_ppo" or "ntuple"
     variant: VariantConfig = field(default_factory=VariantConfig)
     network: ResidualConfig = field(default_factory=ResidualConfig)
     search: MCTSConfig = field(default_factory=MCTSConfig)  # of self-play
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
+    ntuple: NTupleConfig = field(default_factory=NTupleConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     seed: int = 1

@@ -27,6 +27,12 @@ _SHOWN = {
         "games/finished": "{:.0f} games",
         "games/moves_per_s": "{:,.0f} moves/s",
     },
+    "ntuple": {
+        "held_out/error": "error {:.2f} discs",
+        "self_play/depth": "depth {:.0f}",
+        "self_play/games": "{:.0f} games",
+        "self_play/games_per_s": "{:,.0f} games/s",
+    },
 }
 
 
@@ -53,7 +59,7 @@ class Display:
     def iteration(self, done: int, numbers: Mapping[str, float]) -> None:
         """Tells the numbers of the iteration that has just ended."""
         told = [template.format(numbers[key]) for key, template in self._shown.items() if key in numbers]
-        if "train/value_loss" not in numbers:
+        if "train/value_loss" not in numbers and "held_out/error" not in numbers:
             told.insert(0, "first games")  # from which the next iteration learns
         told.append(f"{time.monotonic() - self._began:.0f} s")
         self.say(f"iteration {done} of {self._num_iterations}: {', '.join(told)}")
@@ -78,6 +84,7 @@ def display(folder: Path, config: TrainConfig) -> Iterator[Display]:
     """Gives the display of a run and takes its bar away at the end."""
     variant = config.variant.to_variant()
     network = f"{config.network.num_channels} channels × {config.network.num_blocks} blocks"
+    learned = "n-tuples" if config.algorithm == "ntuple" else network
     with contextlib.ExitStack() as stack:
         bar = None
         if sys.stderr.isatty():
@@ -90,5 +97,5 @@ def display(folder: Path, config: TrainConfig) -> Iterator[Display]:
             )
             bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
         shown = Display(config, bar)
-        shown.say(f"training {variant.name}, {network}, in {folder}; watch it: tensorboard --logdir {folder.parent}")
+        shown.say(f"training {variant.name}, {learned}, in {folder}; watch it: tensorboard --logdir {folder.parent}")
         yield shown

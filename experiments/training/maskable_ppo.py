@@ -20,7 +20,7 @@ from torch import Tensor
 
 import agents
 from agents.networks.residual import ResidualNetwork
-from experiments.training.algorithm import Algorithm, Counters, join_tensors, split_tensors
+from experiments.training.algorithm import Counters, NetworkAlgorithm, join_tensors, split_tensors
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop, TrainingError
 from experiments.training.optimizer import (
@@ -112,7 +112,7 @@ class PPOCounters(Counters):
     num_steps: int = 0  # of the optimizer
 
 
-class PPO(Algorithm):
+class PPO(NetworkAlgorithm):
     def __init__(self, config: TrainConfig, network: ResidualNetwork) -> None:
         super().__init__(config, network)
         self.counters: PPOCounters = PPOCounters()

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from agents.checkpoint import checkpoints_of
+from agents.runs import checkpoints_of
 from experiments.provenance import provenance
 from reversi_env.durable import blaming, write_file
 

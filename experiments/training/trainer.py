@@ -1,7 +1,5 @@
 """The loop of a run, whatever its algorithm: iterations, checkpoints, evaluations."""
 
-import copy
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,22 +7,15 @@ from pathlib import Path
 from typing import Protocol
 
 from agents.agent import Agent
-from agents.checkpoint import (
-    CHECKPOINTS,
-    Checkpoint,
-    CheckpointError,
-    checkpoints_of,
-    prune_checkpoints,
-    write_checkpoint,
-)
-from agents.mcts import MCTSAgent
+from agents.checkpoint import Checkpoint, write_checkpoint
+from agents.manifest import CheckpointError
+from agents.runs import CHECKPOINTS, checkpoints_of, prune_checkpoints
 from experiments.evaluation import Row, evaluate
 from experiments.match import save_games
 from experiments.provenance import commit
-from experiments.training.algorithm import Algorithm, counters_from
+from experiments.training.algorithm import Algorithm, Counters, counters_from
 from experiments.training.interruption import Stop
 from experiments.training.run_folder import Metrics
-from experiments.training.watched import watched_evaluator
 
 
 class Report(Protocol):
@@ -79,7 +70,7 @@ class Trainer:
         self._stop.request()
 
     def run(self) -> list[Row]:
-        """Trains to the last iteration and returns the final evaluation.
+        """Trains to the last iteration, or for as long as it shall, and returns the final evaluation.
 
         Raises Interrupted after `stop`, TrainingError when learning fails, OSError when the folder cannot be written.
         """
@@ -89,14 +80,14 @@ class Trainer:
         metrics.add_text("commit", str(self._commit))
         began = time.monotonic() - counters.elapsed_s
         try:
-            while counters.iteration < schedule.num_iterations:
+            while not self._is_done(counters):
                 numbers = self.algorithm.iterate(self._stop)
                 counters.elapsed_s = time.monotonic() - began
                 counters.iteration += 1
                 numbers["time/elapsed_s"] = counters.elapsed_s
                 self._state = self._snapshot()
                 done = counters.iteration
-                is_last = done == schedule.num_iterations
+                is_last = self._is_done(counters)
                 try:
                     if not is_last and self.config.evaluation.every and done % self.config.evaluation.every == 0:
                         rows, rated = self._rate(self.config.evaluation.num_games)
@@ -114,6 +105,11 @@ class Trainer:
         finally:
             metrics.close()
 
+    def _is_done(self, counters: Counters) -> bool:
+        schedule = self.config.schedule
+        is_over = schedule.duration_s is not None and counters.elapsed_s >= schedule.duration_s
+        return is_over or counters.iteration >= schedule.num_iterations
+
     def save(self) -> Path:
         """Writes the state after the last whole iteration, if it is not on disk yet, and returns its folder."""
         folder = self.folder / CHECKPOINTS / f"{self._state.iteration:06}"
@@ -127,12 +123,10 @@ class Trainer:
         if not self._opponents:
             return [], {}
         algorithm = self.algorithm
-        evaluator = watched_evaluator(algorithm.network, algorithm.device, self._stop)
-        search, name, num_threads = self.config.evaluation.search, str(self.folder), os.cpu_count() or 1
-        agent = MCTSAgent(evaluator, search, name, algorithm.variant, num_threads)
-        rows = evaluate(
-            agent, self._opponents, algorithm.variant, num_games, self.config.seed, progress=self._watched_games
-        )
+        with algorithm.player(str(self.folder), self._stop) as agent:
+            rows = evaluate(
+                agent, self._opponents, algorithm.variant, num_games, self.config.seed, progress=self._watched_games
+            )
         games = self.folder / "games"
         games.mkdir(exist_ok=True)
         save_games(games / f"{self.iteration:06}.jsonl", [game for row in rows for game in row.match.games])
@@ -150,7 +144,7 @@ class Trainer:
         """Returns a copy of what the next iteration will change."""
         algorithm = self.algorithm
         checkpoint = Checkpoint(
-            network=copy.deepcopy(algorithm.network),
+            network=algorithm.copied(),
             variant=algorithm.variant,
             config_yaml=self._config_yaml,
             commit=self._commit,
@@ -161,17 +155,13 @@ class Trainer:
 
     def _take_up(self, resumed: Checkpoint) -> None:
         """Puts the run into the state of a checkpoint; raises CheckpointError where that is another run's."""
-        algorithm, network = self.algorithm, self.algorithm.network
+        algorithm = self.algorithm
         if resumed.variant != algorithm.variant:
             raise CheckpointError(
                 f"the checkpoint was trained for {resumed.variant.name}, "
                 f"the configuration asks for {algorithm.variant.name}"
             )
-        if resumed.network.config != network.config:
-            raise CheckpointError(
-                f"the checkpoint's network is {resumed.network.config}, the configuration asks for {network.config}"
-            )
-        network.load_state_dict(resumed.network.state_dict())
+        algorithm.take_up(resumed.network)
         try:
             algorithm.counters = counters_from(type(algorithm.counters), resumed.trainer_counters)
             algorithm.load_tensors(resumed.trainer_tensors)

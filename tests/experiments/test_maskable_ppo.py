@@ -15,8 +15,9 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import agents
-from agents.checkpoint import CHECKPOINTS, find_checkpoint, read_checkpoint, write_checkpoint
+from agents.checkpoint import read_checkpoint, write_checkpoint
 from agents.networks.residual import ResidualConfig, ResidualNetwork
+from agents.runs import CHECKPOINTS, find_checkpoint
 from experiments import cli
 from experiments.train import compose_config
 from experiments.training.algorithms import make_algorithm

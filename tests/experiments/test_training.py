@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 import torch
 
-from agents.checkpoint import CHECKPOINTS, Checkpoint, read_checkpoint, write_checkpoint
+from agents.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig, ResidualNetwork
+from agents.runs import CHECKPOINTS
 from experiments import cli
 from experiments.match import MatchError
 from experiments.training.interruption import Interrupted, TrainingError
