@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from agents.agent import Agent, Decision
-from agents.evaluation import DISC, check_name, evaluation_of
+from agents.evaluation import DISC, check_name, error_model_of, evaluation_of
 from agents.search.memory import MOST_DEPTH
 from agents.search.midgame import FINISHED, Searcher
-from agents.search.probcut import MODELS, MOST_SELECTIVE, NO_MODEL, margins
+from agents.search.probcut import MOST_SELECTIVE, margins
 from agents.search.solver import Solver
 from reversi_env import Position, Variant
 
@@ -112,11 +112,10 @@ class _Memory:
 
     def __init__(self, variant: Variant, config: AlphaBetaConfig) -> None:
         self.evaluation = evaluation_of(config.evaluation, variant)
-        model = MODELS.get(config.evaluation, NO_MODEL)
         self.searcher = Searcher(
             variant.size,
             config.table_entries,
-            margins(model, config.selectivity, variant.size),
+            margins(error_model_of(config.evaluation, variant), config.selectivity, variant.size),
             MOST_SELECTIVE - config.selectivity,
         )
         self.solver = Solver(variant, 1 << (config.table_entries.bit_length() - 1), self.evaluation)

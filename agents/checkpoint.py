@@ -23,7 +23,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from agents.agent import Agent
-from agents.manifest import MANIFEST, CheckpointError, read_json, read_text, versions_of
+from agents.manifest import (
+    MANIFEST,
+    CheckpointError,
+    check_file,
+    file_digest,
+    read_json,
+    read_text,
+    versions_of,
+)
 from agents.mcts import MCTSAgent, MCTSConfig
 from agents.networks.inference import NetworkEvaluator, TorchBackend
 from agents.networks.residual import ResidualConfig, ResidualNetwork
@@ -35,9 +43,7 @@ from agents.runs import (
     TABLES,
     TRAINER_COUNTERS,
     TRAINER_TENSORS,
-    check_file,
     checkpoint_manifest,
-    file_digest,
     find_checkpoint,
 )
 from reversi_env import Variant
@@ -98,11 +104,11 @@ def read_checkpoint(folder: Path, with_trainer: bool = False) -> Checkpoint:
     manifest = checkpoint_manifest(folder)
     files = manifest["files"]
     is_ntuple = manifest["network"].get("kind") == "ntuple"
-    wanted = [f"{TABLES}/{MANIFEST}" if is_ntuple else MODEL, CONFIG]
-    for name in wanted + ([TRAINER_TENSORS, TRAINER_COUNTERS] if with_trainer else []):
+    trainer_files = [TRAINER_TENSORS, TRAINER_COUNTERS] if with_trainer else []
+    for name in [f"{TABLES}/{MANIFEST}" if is_ntuple else MODEL, CONFIG, *trainer_files]:
         if name not in files:
-            what = "holds no trainer state, so training cannot go on from it" if with_trainer else f"holds no {name}"
-            raise CheckpointError(f"the checkpoint {folder} {what}")
+            what = "trainer state, so training cannot go on from it" if name in trainer_files else name
+            raise CheckpointError(f"the checkpoint {folder} holds no {what}")
         check_file(folder / name, files[name])
     try:
         variant = Variant(**manifest["variant"])
@@ -117,6 +123,8 @@ def read_checkpoint(folder: Path, with_trainer: bool = False) -> Checkpoint:
         config_yaml=read_text(folder / CONFIG),
         commit=manifest.get("commit"),
     )
+    if isinstance(checkpoint.network, Tables) and checkpoint.network.variant != variant:
+        raise CheckpointError(f"{folder / TABLES} is for {checkpoint.network.variant.name}, its checkpoint for another")
     if with_trainer:
         try:
             checkpoint.trainer_tensors = load_file(folder / TRAINER_TENSORS)
@@ -162,7 +170,8 @@ def _read_network(path: Path, config: ResidualConfig) -> ResidualNetwork:
     """Returns the network of that size with the weights of a file; shapes are compared before anything is loaded."""
     with torch.device("meta"):  # shapes without memory
         network = ResidualNetwork(config)
-    wanted = {name: list(tensor.shape) for name, tensor in network.state_dict().items()}
+    described = network.state_dict()
+    wanted = {name: list(tensor.shape) for name, tensor in described.items()}
     try:
         with safe_open(path, framework="pt") as file:
             found = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (not a dict)
@@ -172,7 +181,13 @@ def _read_network(path: Path, config: ResidualConfig) -> ResidualNetwork:
                 f"{path} does not fit the network of its manifest: "
                 f"{name} has shape {found.get(name)}, expected {wanted.get(name)}"
             )
-        network.load_state_dict(load_file(path), assign=True)
+        weights = load_file(path)
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path} is no file of weights: {error}") from None
+    for name, tensor in weights.items():
+        if tensor.dtype != described[name].dtype:
+            raise CheckpointError(f"{path} holds {name} as {tensor.dtype}, expected {described[name].dtype}")
+        if not tensor.isfinite().all():
+            raise CheckpointError(f"{path} holds a number in {name} that is not finite")
+    network.load_state_dict(weights, assign=True)
     return network

@@ -97,7 +97,10 @@ class EngineProcess:
         return line.decode(errors="replace").rstrip()
 
     def close(self) -> None:
-        """Asks the engine to end, then tells it to, then kills it, and returns when it is gone; once is enough."""
+        """Asks the engine to end, then tells it to, then kills it and what it started, and returns when it is gone.
+
+        Once is enough.
+        """
         self._end()
         self._pipes.close()
 
@@ -118,13 +121,14 @@ class EngineProcess:
             status = self._process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
             return self._error(f"closed its output when asked {self._asked!r}")
-        while self._pipes.get_map() and self._pipes.select(0):
+        while self._pipes.get_map() and self._pipes.select(0) and time.monotonic() < self._deadline:
             self._receive(self._complaints)
         how = f"killed by signal {-status}" if status < 0 else f"with status {status}"
         return self._error(f"ended {how} when asked {self._asked!r}")
 
     def _error(self, what: str) -> EngineError:
-        said = " ".join((self._said + self._unread)[-_KEPT:].decode(errors="replace").split())
+        said = (self._said + self._unread)[-_KEPT:].decode(errors="replace")
+        said = " ".join("".join(letter if letter.isprintable() else " " for letter in said).split())
         return EngineError(f"{self.command} {what}" + (f"; it said: {said}" if said else ""))
 
 
@@ -134,13 +138,26 @@ def _end(process: "subprocess.Popen[bytes]", farewell: str) -> None:
         process.stdin.write(f"{farewell}\n".encode())
     with contextlib.suppress(OSError):
         process.stdin.close()
-    for number in (None, signal.SIGTERM, signal.SIGKILL):
-        if number is not None:
-            with contextlib.suppress(OSError):  # it may end right now
-                os.killpg(process.pid, number)  # with whatever it started
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_S)
-            break
+    if not _has_ended(process):
+        _send_signal(process, signal.SIGTERM)
+        _has_ended(process)
+    _send_signal(process, signal.SIGKILL)  # where it has ended too: what it started may be there still
+    _has_ended(process)
     for pipe in (process.stdout, process.stderr):
         assert pipe is not None
         pipe.close()
+
+
+def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Returns whether a process has ended, or does so within its grace."""
+    try:
+        process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _send_signal(process: "subprocess.Popen[bytes]", number: int) -> None:
+    """Sends a signal to a process and whatever it started; does nothing where all of them have ended."""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, number)

@@ -46,6 +46,23 @@ _WORTH = np.array(
     ]
 )
 
+# How far searches err, see `agents.search.probcut`: its `measured_model` of 8×8 with seed 1. Spreads differ up to
+# fourfold by goal, and less than twofold by size.
+ERROR_MODELS = {
+    "discs": {
+        "most": np.array([6.6162, 0.1748, -0.2256, -3.5229, 1.3554]),
+        "fewest": np.array([5.8801, 0.1979, -0.1695, -3.6816, 1.6822]),
+    },
+    "positional": {
+        "most": np.array([5.4003, 0.1702, -0.2557, -7.2532, 4.183]),
+        "fewest": np.array([4.6191, 0.106, -0.2416, -3.36, 1.6749]),
+    },
+    "mobility": {
+        "most": np.array([6.4982, 0.1655, -0.2555, -0.7312, -1.2988]),
+        "fewest": np.array([6.2259, 0.1792, -0.2649, -5.4561, 3.3022]),
+    },
+}
+
 _STRIDE_1 = np.uint64(stride_of(1))
 _STRIDE_2 = np.uint64(stride_of(2))
 _ONE = np.uint64(1)
@@ -72,10 +89,16 @@ def evaluation_of(name: str, variant: Variant) -> Evaluation:
     CheckpointError for a folder that cannot be used.
     """
     check_name(name)
-    if name in KINDS:
-        return _by_hand(KINDS[name], variant.size)
-    place = shipped_tables(variant) if name == LEARNED else Path(name)
-    return _from_place(place, _changed_ns(place), variant.size, variant.goal)
+    return _by_hand(KINDS[name], variant.size) if name in KINDS else _learned(name, variant).evaluation
+
+
+def error_model_of(name: str, variant: Variant) -> np.ndarray:
+    """Returns how far searches with an evaluation err, float64 [5], or [0] where nobody knows: see `search.probcut`.
+
+    The evaluation's name and what may be wrong with it are those of `evaluation_of`.
+    """
+    check_name(name)
+    return ERROR_MODELS[name][variant.goal] if name in KINDS else _learned(name, variant).error_model
 
 
 def check_name(name: str) -> None:
@@ -108,9 +131,20 @@ def _changed_ns(place: Path) -> int:
     )
 
 
+class _Learned(NamedTuple):
+    evaluation: Evaluation
+    error_model: np.ndarray
+
+
+def _learned(name: str, variant: Variant) -> _Learned:
+    """Returns what the tables of that name tell, see `evaluation_of`."""
+    place = shipped_tables(variant) if name == LEARNED else Path(name)
+    return _from_place(place, _changed_ns(place), variant.size, variant.goal)
+
+
 @lru_cache(maxsize=8)  # some megabytes each
-def _from_place(place: Path, changed_ns: int, size: int, goal: str) -> Evaluation:
-    """Returns the evaluation by the tables at `place` as they were written at that time."""
+def _from_place(place: Path, changed_ns: int, size: int, goal: str) -> _Learned:
+    """Returns what the tables at `place` tell, as they were written at that time."""
     tables = read_tables(find_tables(place))
     trained = tables.variant
     if (trained.size, trained.goal) != (size, goal):
@@ -118,7 +152,7 @@ def _from_place(place: Path, changed_ns: int, size: int, goal: str) -> Evaluatio
             f"the n-tuple tables in {place} are for {trained.size}×{trained.size} where the {trained.goal} discs win, "
             f"not for {size}×{size} where the {goal} win"
         )
-    return learned_evaluation(tables)
+    return _Learned(learned_evaluation(tables), tables.error_model)
 
 
 @cache

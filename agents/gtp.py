@@ -14,7 +14,7 @@ import numpy as np
 from agents.agent import Agent, Decision
 from agents.engine_process import EngineError, EngineProcess, find_program
 from agents.lines import Lines
-from reversi_env import Game, Position
+from reversi_env import Game, Position, Variant
 
 SET_UP = "grhino-setup_board"  # takes size² characters and a color; GTP itself knows only games
 LONGEST_TIMEOUT_S = 86400.0
@@ -131,8 +131,9 @@ class _Engine:
         return False
 
     def _tell_game(self, position: Position) -> None:
+        standard = Variant(position.variant.size)  # where "clear_board" begins, whatever the position's own start
         try:
-            game = Game.from_moves(self._lines.to(position), position.variant)
+            game = Game.from_moves(self._lines.to(Position.from_text(position.text, standard)), standard)
         except ValueError as error:
             raise ValueError(f"{self._process.command} has no command {SET_UP}, and {error}") from None
         self._ask("clear_board")

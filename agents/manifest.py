@@ -1,8 +1,12 @@
 """What saved folders share: a manifest that tells each file's SHA-256, read as data that anybody may have written."""
 
+import contextlib
 import hashlib
 import json
+import stat
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +39,8 @@ def read_manifest(folder: Path, what: str, format_version: int) -> dict[str, Any
 
 def read_text(path: Path) -> str:
     """Returns a file's text; raises CheckpointError for one that is missing, too large, or no text."""
-    return _decoded(path, read_bytes(path, _LARGEST_TEXT))
-
-
-def _decoded(path: Path, content: bytes) -> str:
     try:
-        return content.decode()
+        return read_bytes(path, _LARGEST_TEXT).decode()
     except UnicodeDecodeError as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from None
 
@@ -59,20 +59,46 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_bytes(path: Path, most: int) -> bytes:
     """Returns a file's content; raises CheckpointError for one that is missing or has more than so many bytes."""
+    with _opened(path) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise CheckpointError(f"{path} has more than {most} bytes, more than any such file needs")
+    return content
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
+    """Gives a file to read; raises CheckpointError for what is none, such as a pipe, from which reading never ends."""
     try:
-        if (size := path.stat().st_size) > most:
-            raise CheckpointError(f"{path} has {size} bytes, more than any such file needs")
-        return path.read_bytes()
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise CheckpointError(f"{path} is no file")
+        with path.open("rb") as file:
+            yield file
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from None
 
 
 def check_digest(path: Path, content: bytes, digest: object) -> None:
     """Raises CheckpointError for content other than that of which a manifest tells the SHA-256."""
-    if digest_of(content) != digest:
+    _compare(path, digest_of(content), digest)
+
+
+def check_file(path: Path, digest: object) -> None:
+    """Raises CheckpointError for a file other than the one of that SHA-256, which a manifest tells."""
+    _compare(path, file_digest(path), digest)
+
+
+def _compare(path: Path, found: str, digest: object) -> None:
+    if found != digest:
         raise CheckpointError(
             f"{path} is not the file that was saved: it was cut short or edited (its SHA-256 differs)"
         )
+
+
+def file_digest(path: Path) -> str:
+    """Returns a file's SHA-256 in hexadecimal digits; raises CheckpointError where it cannot be read."""
+    with _opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest_of(content: bytes) -> str:

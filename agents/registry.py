@@ -32,11 +32,12 @@ from typing import Any, TypeVar
 from agents.agent import Agent
 from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
 from agents.baselines import FunctionAgent, MobilityAgent, baseline
+from agents.evaluation import KINDS, LEARNED, WEIGHTS
 from agents.gtp import GTPAgent, GTPConfig
 from agents.levels import LEVELS, level
 from agents.mcts import MCTSConfig
-from agents.ntuple.tables import is_tables, read_tables
-from agents.runs import TABLES, find_checkpoint
+from agents.ntuple.tables import read_tables
+from agents.runs import find_checkpoint, find_tables, holds_tables
 from reversi_env.naming import UnknownNameError, UsageError
 from reversi_env.opponents import BASELINES
 
@@ -46,7 +47,6 @@ Options = dict[str, str]
 _WITH_OPTIONS = re.compile(r"(?P<place>.+?):(?P<options>\s*\w+\s*=.*)")
 _WITH_COMMAND = re.compile(r"(?P<options>(?:\s*\w+\s*=[^,]*,)*?)\s*command\s*=(?P<command>.+)")
 _CODE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<attribute>\w+)")
-WEIGHTS = Path(__file__).parent / "weights"  # what comes along, a checkpoint or tables each
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -89,25 +89,24 @@ def _shipped(name: str, options: Options) -> Agent:
 
 
 def _trained(folder: Path, name: str, options: Options) -> Agent:
-    if (tables := _tables_in(folder)) is not None:
-        config = config_from(AlphaBetaConfig, name, {"evaluation": str(tables), **options})
-        agent: Agent = AlphaBetaAgent(config)
-        agent.variant = read_tables(tables).variant
-        agent.name = _spelled(name, options)
-        return agent
-    from agents.checkpoint import load_agent  # imports torch, which takes a second that no other agent needs
-
-    agent = load_agent(folder, config_from(MCTSConfig, name, options))
+    checkpoint = find_checkpoint(folder)
+    if not holds_tables(checkpoint):
+        return _with_network(checkpoint, name, options)
+    if "evaluation" in options:
+        raise UsageError(f"{name} is an evaluation itself; for another: alphabeta:evaluation={options['evaluation']}")
+    tables = find_tables(checkpoint)
+    agent = AlphaBetaAgent(config_from(AlphaBetaConfig, name, {"evaluation": str(tables), **options}))
+    agent.variant = read_tables(tables).variant
     agent.name = _spelled(name, options)
     return agent
 
 
-def _tables_in(folder: Path) -> Path | None:
-    """Returns where the n-tuple tables of a folder of them, a checkpoint or a run lie; None where there are none."""
-    if is_tables(folder):
-        return folder
-    tables = find_checkpoint(folder) / TABLES
-    return tables if tables.is_dir() else None
+def _with_network(checkpoint: Path, name: str, options: Options) -> Agent:
+    from agents.checkpoint import load_agent  # imports torch, which takes a second that no other agent needs
+
+    agent = load_agent(checkpoint, config_from(MCTSConfig, name, options))
+    agent.name = _spelled(name, options)
+    return agent
 
 
 def _spelled(name: str, options: Options) -> str:
@@ -190,14 +189,17 @@ def _refuse_options(name: str, options: Options) -> None:
 
 
 def _alpha_beta(name: str, options: Options) -> Agent:
-    return AlphaBetaAgent(config_from(AlphaBetaConfig, name, options))
+    agent = AlphaBetaAgent(config_from(AlphaBetaConfig, name, options))
+    if agent.config.evaluation not in (*KINDS, LEARNED):
+        agent.variant = read_tables(find_tables(Path(agent.config.evaluation))).variant
+    return agent
 
 
 def _mcts(name: str, options: Options) -> Agent:
     path = options.pop("checkpoint", None)
     if path is None:
         raise UsageError(f"{name} needs a network: {name}:checkpoint=runs/x, or simply runs/x")
-    return _shipped(path, options) if path in shipped() else load(path, **options)
+    return _with_network(find_checkpoint(WEIGHTS / path if path in shipped() else Path(path)), path, options)
 
 
 def _gtp(name: str, options: Options) -> Agent:

@@ -4,13 +4,12 @@ A checkpoint is a folder with a manifest; `agents.checkpoint` tells what else is
 holds their tables, as `agents.ntuple.tables` writes them, in a folder of its own.
 """
 
-import hashlib
 import itertools
 import shutil
 from pathlib import Path
 from typing import Any
 
-from agents.manifest import MANIFEST, CheckpointError, read_manifest
+from agents.manifest import MANIFEST, CheckpointError, check_file, read_manifest
 from agents.ntuple.tables import is_tables
 
 FORMAT_VERSION = 1
@@ -53,12 +52,15 @@ def find_tables(path: Path) -> Path:
 
     Raises CheckpointError where there are none.
     """
-    if is_tables(path):
-        return path
-    tables = find_checkpoint(path) / TABLES
-    if not is_tables(tables):
+    found = find_checkpoint(path)
+    if not holds_tables(found):
         raise CheckpointError(f"{path} holds no n-tuple tables; a run has some that trained with algorithm=ntuple")
-    return tables
+    return found if is_tables(found) else found / TABLES
+
+
+def holds_tables(checkpoint: Path) -> bool:
+    """Returns whether a checkpoint, or what else has a manifest, holds n-tuple tables or is the folder of some."""
+    return is_tables(checkpoint) or is_tables(checkpoint / TABLES)
 
 
 def checkpoints_of(run: Path) -> list[Path]:
@@ -105,21 +107,3 @@ def checkpoint_manifest(folder: Path) -> dict[str, Any]:
     if unknown := set(files) - _FILES:
         raise CheckpointError(f"{path} names a file that is no part of a checkpoint: {sorted(unknown)[0]!r}")
     return manifest
-
-
-def check_file(path: Path, digest: object) -> None:
-    """Raises CheckpointError for a file other than the one of that SHA-256, which a manifest tells."""
-    try:
-        found = file_digest(path)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from None
-    if found != digest:
-        raise CheckpointError(
-            f"{path} is not the file that was saved: it was cut short or edited (its SHA-256 differs)"
-        )
-
-
-def file_digest(path: Path) -> str:
-    """Returns a file's SHA-256 in hexadecimal digits."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -30,6 +30,7 @@ MAIN_VERBS = {
     "evaluate": Verb("experiments.evaluate", "rate an agent against others"),
     "tournament": Verb("experiments.tournament", "rate agents against each other, everyone against everyone"),
     "play": Verb("experiments.play", "play in the terminal, against an agent or a friend"),
+    "analyze": Verb("experiments.analyze", "say what an agent thinks of a position, and why of each move"),
     "solve": Verb("experiments.solve", "say how positions end when both sides play perfectly"),
 }
 OTHER_VERBS = {

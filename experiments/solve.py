@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import re
-import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +25,10 @@ from typing import Any
 from agents.evaluation import evaluation_of
 from agents.search.solver import Solution, Solver, table_entries_of
 from experiments.arguments import UsageError, parse, setting
+from experiments.positions import read_position, start_position
 from experiments.problems import SUFFIXES, Problem, read_problems
-from reversi_env import Game, Position, Variant
+from experiments.stopping import stopped_by_signals
+from reversi_env import Position, Variant
 from reversi_env.naming import one_of
 from reversi_env.variant import SCORINGS
 
@@ -35,8 +36,8 @@ ONE, BEST, ALL = MOVES = ("one", "best", "all")
 WIN_DRAW_LOSS = (-1, 1)
 INTERRUPTED = 130
 
+_MOST_THREADS = 256  # more than there are cores; each has memory of its own
 _LONG_S = 1.0  # a search that takes longer tells how far it is
-_TRANSCRIPT = re.compile(r"\s*(?:1\s*\.\s*)?[a-j](?:10|[1-9])", re.IGNORECASE)  # how the moves of a game begin
 _WINDOW = re.compile(r"\s*([+-]?\d{1,3})\s*,\s*([+-]?\d{1,3})\s*")
 _RULE = "a window is two scores LOW,HIGH, the lower first, as in --window=-1,1"
 
@@ -65,8 +66,8 @@ class SolveSettings:
             limit = getattr(self, name)
             if limit is not None and not limit >= 0:
                 raise ValueError(f"{name} is 0 or more, got {limit}")
-        if self.threads < 1:
-            raise ValueError(f"threads must be at least 1, got {self.threads}")
+        if not 1 <= self.threads <= _MOST_THREADS:
+            raise ValueError(f"threads is 1 to {_MOST_THREADS}, got {self.threads}")
         if not 0 < self.hash_mb < float("inf"):
             raise ValueError(f"hash_mb is more than 0, got {self.hash_mb}")
         if self.score_window is not None and self.moves != ONE:
@@ -180,38 +181,20 @@ def _of_all(moves: Mapping[int, Solution]) -> Solution:
 
 def _problems(words: Sequence[str], settings: SolveSettings) -> list[Problem]:
     """Returns the problems of all words, so that what is wrong in one is said before the first is solved."""
+    variant = None if settings.variant is None else Variant.named(settings.variant)
     if not words:
-        if settings.variant is None:
+        if variant is None:
             raise UsageError("solve what? reversi solve POSITION|FILE ..., or --variant NAME for its start")
-        return [Problem("start", Position(_variant(settings, 8)))]
+        return [Problem("start", start_position(variant, settings.scoring))]
     problems: list[Problem] = []
     for number, word in enumerate(words, start=1):
         if Path(word).suffix.lower() in SUFFIXES or os.path.isfile(word):
-            if settings.variant is not None or settings.scoring is not None:
+            if variant is not None or settings.scoring is not None:
                 raise UsageError(f"variant and scoring are for positions and moves; {word} is of tournament scoring")
             problems.extend(read_problems(word))
         else:
-            problems.append(Problem(str(number), _position(word, settings)))
+            problems.append(Problem(str(number), read_position(word, variant, settings.scoring)))
     return problems
-
-
-def _position(text: str, settings: SolveSettings) -> Position:
-    variant = _variant(settings, 8)
-    is_transcript = _TRANSCRIPT.match(text)
-    try:
-        if is_transcript:
-            return Game.from_transcript(text, variant).position
-        if settings.variant is None:
-            variant = _variant(settings, Position.from_text(text).variant.size)
-        return Position.from_text(text, variant)
-    except ValueError as error:
-        raise UsageError(f"{'moves' if is_transcript else 'position'}: {error}") from None
-
-
-def _variant(settings: SolveSettings, size: int) -> Variant:
-    """Returns the rules that the settings name, else those of Othello on a board of `size` columns."""
-    variant = Variant(size=size) if settings.variant is None else Variant.named(settings.variant)
-    return variant if settings.scoring is None else replace(variant, scoring=settings.scoring)
 
 
 # Solving
@@ -251,31 +234,18 @@ class _Session:
             try:
                 entries = table_entries_of(settings.hash_mb, variant.size)
                 self._solver = Solver(variant, entries, evaluation, settings.threads)
-            except (MemoryError, ValueError):
+            except (MemoryError, OverflowError, ValueError):
                 raise UsageError(f"hash_mb: there is no memory for {settings.hash_mb:g} MB") from None
             last_square = "XO-" + "X" * (variant.num_squares - 3) + " X"
             self._solver.solve(Position.from_text(last_square, variant))  # compiles, which no time limit should pay for
         return self._solver
 
-    @contextlib.contextmanager
-    def _stopping(self, solver: Solver) -> Iterator[None]:
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-        def restore() -> None:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-        def stop(number: int, frame: object) -> None:
+    def _stopping(self, solver: Solver) -> contextlib.AbstractContextManager[None]:
+        def stop() -> None:
             self.is_interrupted = True
             solver.stop()
-            restore()  # the second ends the process as ever
 
-        for number in before:
-            signal.signal(number, stop)
-        try:
-            yield
-        finally:
-            restore()
+        return stopped_by_signals(stop)
 
 
 def main(arguments: list[str]) -> int:

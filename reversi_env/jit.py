@@ -2,7 +2,8 @@
 
 Numba's own file cache looks only at the file in which a function stands: an edit in a helper, an intrinsic or a
 constant of another file leaves the old machine code running. Here every module's kernels lie in a folder named by a
-digest of that module and of all modules of ours that it imports, so any edit leads to a new folder.
+digest of that module, of all modules of ours that it imports, and of `spans`, whose type it may be given without an
+import: so any edit leads to a new folder.
 
 The cache is `$REVERSI_CACHE_DIR`, else `$XDG_CACHE_HOME/reversi-lab`, else `~/.cache/reversi-lab`; where that cannot
 be written, or belongs to somebody else (compiled code is unpickled), a private temporary folder serves the process and
@@ -41,6 +42,7 @@ _DIGEST_LENGTH = 16
 _DISPATCHERS: set[Any] = set()  # all kernels
 _LOG = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parent.parent
+_SPANS = _ROOT / "reversi_env" / "spans.py"
 _PACKAGES = ("reversi_env", "agents", "experiments")
 _VARIABLE = "REVERSI_CACHE_DIR"
 _LOCK = threading.Lock()
@@ -122,10 +124,10 @@ def _prune(root: Path, stem: str) -> None:
 
 
 def _digest(path: Path) -> str:
-    """Returns a digest of the file, of every file of ours that it imports, and of the compiler's versions."""
+    """Returns a digest of the file, of every file of ours that it imports, of spans, and of the compiler's versions."""
     digest = hashlib.sha256()
     digest.update(f"{platform.python_version()} {numba.__version__} {llvmlite.__version__}".encode())
-    for source in sorted(_with_imports(path)):
+    for source in sorted(_with_imports(path) | {_SPANS}):
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()[:_DIGEST_LENGTH]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.core.boxing import unbox_unsupported
-from numba.extending import intrinsic, lower_builtin, models, register_model, unbox
+from numba.extending import box, intrinsic, lower_builtin, models, register_model, unbox
 
 
 class SpanType(types.Array):  # type: ignore[misc]  # Numba has no types
@@ -30,6 +30,12 @@ class _SpanModel(models.StructModel):  # type: ignore[misc]
 
 
 unbox(SpanType)(unbox_unsupported)  # Python has arrays; a kernel makes the spans
+
+
+@box(SpanType)  # type: ignore[untyped-decorator]
+def _nothing_for_python(span: SpanType, value: Any, compiler: Any) -> Any:
+    """Hands a caller in Python None; Numba would take the span for an array, and crash."""
+    return compiler.pyapi.make_none()
 
 
 def _fields(context: Any, builder: Any, array: Any, value: Any) -> Any:

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 import agents
-from agents.evaluation import evaluate, evaluation_of, learned_evaluation
+from agents.evaluation import error_model_of, evaluate, evaluation_of, learned_evaluation
 from agents.explain import explain
 from agents.mcts import MCTSAgent, MCTSConfig
 from agents.ntuple.fit import FitConfig, fit
 from agents.ntuple.layout import layout_of
 from agents.ntuple.tables import Tables
 from agents.search.midgame import Searcher
-from agents.search.probcut import MODELS, margins
+from agents.search.probcut import margins
 from agents.search.solver import Solver
 from experiments.bench import measure
 from experiments.training.ntuple_games import Style, predicted, self_play, share_of
@@ -133,7 +133,7 @@ def searches_ahead() -> object:
     seen: list[object] = []
     for variant in VARIANTS:
         start, evaluation = Position(variant), evaluation_of("mobility", variant)
-        searcher = Searcher(variant.size, 1 << 8, margins(MODELS["mobility"], 3, variant.size), 2)
+        searcher = Searcher(variant.size, 1 << 8, margins(error_model_of("mobility", variant), 3, variant.size), 2)
         player, opponent = (np.array([discs], np.uint64) for discs in (start.player, start.opponent))
         seen.append([array.tolist() for array in searcher.best_moves(player, opponent, 5, evaluation, variant.rules)])
         seen.append(searcher.move_values(player, opponent, 3, evaluation, variant.rules).tolist())

@@ -1,7 +1,7 @@
 """The weights of an n-tuple evaluation, in memory and as a folder.
 
     weights.safetensors   the weights, int16 [stages, weights], in units of 1/256 disc
-    manifest.json         format version, variant, patterns, what it was trained with, versions, and the file's SHA-256
+    manifest.json         format version, variant, patterns, error model, what it was trained with, versions, SHA-256
 
 Configurations that share a weight are stored once; `layout` says which do. Whatever comes from disk is data: sizes are
 checked before memory is taken, and nothing is unpickled, imported or made by a name found in a file.
@@ -30,6 +30,10 @@ _WEIGHTS = "weights"
 _FILE = "weights.safetensors"
 _LARGEST_HEADER = 1 << 16  # bytes of a safetensors file before its numbers
 
+NO_MODEL = np.empty(0)  # as an error model: nobody knows how far searches err
+MODEL_TERMS = 5
+_LARGEST_TERM = 1000.0
+
 
 @dataclass(frozen=True)
 class Tables:
@@ -38,10 +42,12 @@ class Tables:
     variant: Variant
     weights: np.ndarray  # float32 [num_stages, num_weights], in discs
     trained_with: Mapping[str, Any] = field(default_factory=dict)  # what the manifest says of it, for people
+    error_model: np.ndarray = field(default_factory=NO_MODEL.copy)  # float64 [5] or [0], see `agents.search.probcut`
 
     def __post_init__(self) -> None:
         if self.weights.shape != (wanted := _shape(self.layout)):
             raise ValueError(f"tables for {self.layout.size} columns have the shape {wanted}, not {self.weights.shape}")
+        _checked_terms(self.error_model.tolist())
 
     @classmethod
     def zeros(cls, variant: Variant) -> "Tables":
@@ -66,6 +72,7 @@ def write_tables(folder: Path, tables: Tables, commit: str | None = None) -> Non
         "patterns": _patterns(tables.layout),
         "stage_width": tables.layout.stage_width,
         "files": {_FILE: digest_of(content)},
+        "error_model": tables.error_model.tolist(),
         "trained_with": dict(tables.trained_with),
         "versions": versions_of("reversi-lab", "numpy"),
         "commit": commit,
@@ -86,12 +93,14 @@ def read_tables(folder: Path) -> Tables:
         variant = Variant(**manifest["variant"])
         digest = manifest["files"][_FILE]
         trained_with = dict(manifest["trained_with"])
+        error_model = _checked_terms(manifest.get("error_model", []))  # older ones have none
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} describes no {_WHAT} that can be used: {error}") from None
     layout = layout_of(variant.size)
     if manifest.get("patterns") != _patterns(layout) or manifest.get("stage_width") != layout.stage_width:
         raise CheckpointError(f"{path} tells of other patterns or stages than this version of reversi-lab has")
-    return Tables(variant, _read_weights(folder / _FILE, digest, layout), trained_with)
+    weights = _read_weights(folder / _FILE, digest, layout)
+    return Tables(variant, weights, trained_with, np.array(error_model, np.float64))
 
 
 def is_tables(folder: Path) -> bool:
@@ -114,6 +123,15 @@ def _read_weights(path: Path, digest: object, layout: Layout) -> np.ndarray:
         described = ", ".join(f"{name} {array.dtype} {list(array.shape)}" for name, array in found.items())
         raise CheckpointError(f"{path} holds {described or 'nothing'}; expected {_WEIGHTS} int16 {list(shape)}")
     return found[_WEIGHTS].astype(np.float32) / UNIT
+
+
+def _checked_terms(found: object) -> list[float]:
+    """Returns the terms of an error model, perhaps none; raises ValueError for anything else."""
+    if isinstance(found, list) and len(found) in (0, MODEL_TERMS):
+        terms = [term for term in found if type(term) in (int, float) and abs(term) <= _LARGEST_TERM]
+        if len(terms) == len(found):
+            return terms
+    raise ValueError(f"an error model is {MODEL_TERMS} numbers of at most ±{_LARGEST_TERM:.0f}, or none")
 
 
 def _shape(layout: Layout) -> tuple[int, int]:

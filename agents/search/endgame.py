@@ -51,8 +51,8 @@ def make_marks(num_threads: int) -> np.ndarray:
 
 
 @kernel
-def may_exceed(player: Bitboard, opponent: Bitboard, alpha: int, empties: Bitboard, rules: Rules) -> int:
-    """Returns a bound of the score that stable discs give, or the whole board where it is not worth while to ask."""
+def stability_bound(player: Bitboard, opponent: Bitboard, alpha: int, empties: Bitboard, rules: Rules) -> int:
+    """Returns what the score cannot exceed for stable discs, or the whole board where `alpha` is too low to ask."""
     most = rules.size * rules.size
     return most_score(player, opponent, empties, rules) if alpha >= 2 * count(empties) - 4 else most
 
@@ -94,7 +94,7 @@ def solve_middle(
     odd = odd_quadrants(empties, rules)
     if 3 <= num_empties <= FEW and is_empty(without(rules.center, occupied)):
         return score_few(player, opponent, alpha, empties, odd, memory, rules)
-    most = may_exceed(player, opponent, alpha, empties, rules)
+    most = stability_bound(player, opponent, alpha, empties, rules)
     if most <= alpha:
         return most
     facts = find(table, player, opponent, memory[GENERATION])
@@ -176,7 +176,7 @@ def rank_deep(
 
 
 @kernel
-def has_known_answer(
+def known_answer(
     player: Bitboard,
     opponent: Bitboard,
     alpha: int,
@@ -214,7 +214,7 @@ def solve_deep(
     if is_stopped(memory):
         return alpha
     empties = without(rules.squares, union(player, opponent))
-    most = may_exceed(player, opponent, alpha, empties, rules)
+    most = stability_bound(player, opponent, alpha, empties, rules)
     if most <= alpha:
         return most
     facts = find(table, player, opponent, memory[GENERATION])
@@ -229,7 +229,7 @@ def solve_deep(
         if is_empty(legal_mask(opponent, player, rules)):
             return final_score(player, opponent, rules)
         return -solve_deep(opponent, player, -alpha - 1, num_empties, first, memory, table, marks, evaluation, rules)
-    known = has_known_answer(player, opponent, alpha, legal, memory, table, rules)
+    known = known_answer(player, opponent, alpha, legal, memory, table, rules)
     if known > alpha:
         return known
     odd = odd_quadrants(empties, rules)
@@ -294,3 +294,28 @@ def solve(
         with_spans(evaluation),
         rules,
     )
+
+
+@kernel
+def score_of(
+    player: Bitboard,
+    opponent: Bitboard,
+    guess: int,
+    num_empties: int,
+    memory: np.ndarray,
+    table: np.ndarray,
+    marks: np.ndarray,
+    evaluation: Evaluation,
+    rules: Rules,
+) -> int:
+    """Returns a position's score, sought from `guess` on as `Solver` does: for searches that nobody stops."""
+    upper = rules.size * rules.size
+    lower, score = -upper, guess
+    while lower < upper:
+        alpha = min(max(score, lower + 1), upper) - 1
+        score = solve(player, opponent, alpha, num_empties, memory, table, marks, evaluation, rules)
+        if score > alpha:
+            lower = score
+        else:
+            upper = score
+    return lower

@@ -48,7 +48,7 @@ from reversi_env.rules import OVER, Rules, final_score, legal_mask, play, status
 from reversi_env.spans import span_of
 from reversi_env.vectors import bit, count, is_empty, lowest, overlap, without_lowest
 
-FINISHED = 15_000  # what a win or a loss is worth beside its discs: evaluations stay below ±10,000
+FINISHED = 15_000  # what a win or a loss is worth beside its discs: evaluations are at most ±10,000
 UNBOUNDED = (1 << 15) - 1  # beyond every value, and within a table's bounds
 NO_VALUE = -UNBOUNDED - 1
 PASS = NO_MOVE - 1
@@ -151,7 +151,8 @@ def search_null(
 ) -> int:
     """Returns a lower bound of the value `depth` > 0 plies ahead where it is at least `beta`, else an upper bound.
 
-    With margins in memory it believes a shallower search that misses the window by as much, see `probcut`.
+    With margins in memory it believes a shallower search that misses the window by as much, where the evaluation does
+    so too: see `probcut`.
     """
     memory[NODES] += 1
     if depth == 1:
@@ -181,13 +182,15 @@ def search_null(
         margin = memory[MARGINS + depth * ROW + num_empties]
     if margin != 0:
         shallow = shallow_depth(depth)
-        if evaluate(player, opponent, evaluation, rules) >= beta:
-            goal = beta + margin
-            if search_null(player, opponent, goal, shallow, ply, memory, table, evaluation, rules) >= goal:
+        high, low = beta + margin, beta - margin
+        estimate = evaluate(player, opponent, evaluation, rules)
+        if estimate >= high:
+            value = search_null(player, opponent, high, shallow, ply, memory, table, evaluation, rules)
+            if value >= high:
                 return beta
-        else:
-            goal = beta - margin
-            if search_null(player, opponent, goal, shallow, ply, memory, table, evaluation, rules) < goal:
+        if estimate < low:
+            value = search_null(player, opponent, low, shallow, ply, memory, table, evaluation, rules)
+            if value < low:
                 return beta - 1
 
     first = KEYS + ply * ROW
@@ -332,6 +335,7 @@ def search_depth(
 def begin(memory: np.ndarray, table: np.ndarray) -> None:
     """Prepares for a search that knows nothing of those before."""
     memory[NODES] = 0
+    memory[MOST_NODES] = UNLIMITED
     memory[VALUES] = 0
     memory[VALUES + 1] = 0
     memory[GENERATION] += 1
@@ -464,7 +468,6 @@ class Searcher:
     def begin(self) -> None:
         """Prepares for steps of deepening about one position, as many nodes as they take."""
         begin(self._memory, self._table)
-        self._memory[MOST_NODES] = UNLIMITED
 
     def limit(self, num_nodes: int) -> None:
         """Ends the steps since `begin` when they have looked at so many positions."""

@@ -6,10 +6,12 @@ So a solution can be stopped at any moment, and then holds bounds that are prove
 """
 
 import math
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,7 +28,10 @@ from reversi_env.geometry import num_words
 DEFAULT_TABLE_ENTRIES = 1 << 20  # 32 MB, on 10×10 64
 QUICK = 13  # with so many empty squares or fewer a question takes a few milliseconds, and a thread does not pay
 
+T = TypeVar("T")
+
 _DEPTH_LESS = 4
+_QUICK_DEPTH = 4  # so many plies ahead a search takes a few milliseconds
 _BYTES_PER_MB = 1 << 20
 
 
@@ -36,8 +41,8 @@ class Solution:
 
     lower: int  # the score is at least this
     upper: int  # and at most this
-    move: int | None  # best where `is_exact`, else the best known; None where the game is over
-    principal_line: tuple[int, ...] = ()  # perfect moves to the end of the game, passes included; empty if not exact
+    move: int | None  # gets `lower` at least, so it is best where `is_exact`; None where the game is over
+    principal_line: tuple[int, ...] = ()  # perfect moves to the end, passes included; empty where it was not found
     num_nodes: int = 0  # positions looked at
     elapsed_s: float = 0.0
 
@@ -140,7 +145,7 @@ class Solver:
             raise ValueError(f"this solver is for {self.variant}, and the position is of {position.variant}")
         self._began = time.monotonic()
         self._deadline = math.inf if time_limit_s is None else self._began + time_limit_s
-        self._most_nodes = UNLIMITED if node_limit is None else -(-node_limit // len(self._memories))
+        self._most_nodes = UNLIMITED if node_limit is None else min(-(-node_limit // len(self._memories)), UNLIMITED)
         self._is_stopped = False
         self._generation += 1
         if self._generation > MOST_GENERATIONS:
@@ -161,7 +166,7 @@ class Solver:
         if best is not None:
             upper = min(upper, best.upper)
         line: tuple[int, ...] = ()
-        if after.is_exact:
+        if after.principal_line or after.move is None:  # the game goes on to its end, or is over
             line = (move, *after.principal_line)
         elif lower == upper:
             line = self._line(position, lower, move)
@@ -181,16 +186,16 @@ class Solver:
             if not is_answer:
                 break
             if guess > alpha:
-                lower = guess
-                move = self._remembered(position, move)
+                found = self._move_for(position, guess, self._remembered(position, move))
+                if found is None:  # without a move to it a bound is not told
+                    break
+                lower, move = guess, found
             else:
                 upper = guess
             if report is not None:
                 report(self._solution(lower, upper, move))
-        if lower < upper:
-            return self._solution(lower, upper, move)
-        line = self._line(position, lower, move)
-        return self._solution(lower, upper, line[0] if line else move, line)
+        line = self._line(position, lower, move) if lower == upper else ()
+        return self._solution(lower, upper, move, line)
 
     def _solution(self, lower: int, upper: int, move: int | None, line: tuple[int, ...] = ()) -> Solution:
         num_nodes = int(sum(memory[NODES] for memory in self._memories))
@@ -199,17 +204,20 @@ class Solver:
     def _estimate(self, position: Position) -> int:
         """Returns about what the score may be; the search for it leaves good moves in the table."""
         depth = position.num_empties // 2 - _DEPTH_LESS
-        memory, rules = self._memories[0], self.variant.rules
-        if depth < 1 or self._is_over_limit:
-            value = evaluate(position.player, position.opponent, self._evaluation, rules)
-        else:
-            for step in range(2 - depth % 2, depth + 1, 2):
-                value = search_depth(
-                    position.player, position.opponent, step, memory, self._table, self._evaluation, rules
-                )
+        value = evaluate(position.player, position.opponent, self._evaluation, self.variant.rules)
+        for step in range(2 - depth % 2, depth + 1, 2):
+            if self._is_over_limit:
+                break
+            (value,) = self._each(self._memories[:1], self._look_ahead, position, step, is_quick=step <= _QUICK_DEPTH)
         is_result = abs(value) >= FINISHED
         score = (abs(value) - FINISHED if is_result else abs(value)) / DISC
         return round(math.copysign(score, value))
+
+    def _look_ahead(self, memory: np.ndarray, position: Position, depth: int) -> int:
+        """Returns the evaluation `depth` plies ahead, and anything where the search was stopped."""
+        return search_depth(
+            position.player, position.opponent, depth, memory, self._table, self._evaluation, self.variant.rules
+        )
 
     @property
     def _is_over_limit(self) -> bool:
@@ -219,23 +227,35 @@ class Solver:
         """Returns a score that answers whether `position`'s exceeds `alpha`, and whether the search came to an end."""
         if self._is_over_limit:
             return alpha, False
-        if position.num_empties <= QUICK:
-            return self._answer(position, alpha, self._memories[0])
-        with ThreadPoolExecutor(len(self._memories)) as threads:
-            answers = [threads.submit(self._answer, position, alpha, memory) for memory in self._memories]
+        is_quick = position.num_empties <= QUICK
+        memories = self._memories[:1] if is_quick else self._memories
+        answers = self._each(memories, self._answer, position, alpha, is_quick=is_quick)
+        return next((answer for answer in answers if answer[1]), (alpha, False))
+
+    def _each(
+        self, memories: Sequence[np.ndarray], work: Callable[..., T], position: Position, number: int, is_quick: bool
+    ) -> list[T]:
+        """Returns what `work(memory, position, number)` gives for each memory, in a thread each.
+
+        The first to end stops the others, and the deadline all. Quick work is done in this thread, which costs less; no
+        other would let this one hear a signal.
+        """
+        if is_quick:
+            return [work(memory, position, number) for memory in memories]
+        with ThreadPoolExecutor(len(memories)) as threads:
+            found = [threads.submit(work, memory, position, number) for memory in memories]
             try:
-                wait(
-                    answers, None if self._deadline == math.inf else self._deadline - time.monotonic(), FIRST_COMPLETED
-                )
+                left_s = self._deadline - time.monotonic()
+                wait(found, None if left_s > threading.TIMEOUT_MAX else left_s, FIRST_COMPLETED)
             finally:
-                for memory in self._memories:
+                for memory in memories:
                     memory[MOST_NODES] = STOPPED
         if not self._is_stopped:
-            for memory in self._memories:
+            for memory in memories:
                 memory[MOST_NODES] = self._most_nodes
-        return next((answer.result() for answer in answers if answer.result()[1]), (alpha, False))
+        return [of_memory.result() for of_memory in found]
 
-    def _answer(self, position: Position, alpha: int, memory: np.ndarray) -> tuple[int, bool]:
+    def _answer(self, memory: np.ndarray, position: Position, alpha: int) -> tuple[int, bool]:
         value = solve(
             position.player,
             position.opponent,
@@ -253,25 +273,31 @@ class Solver:
         """Returns the move that the table holds for a position."""
         facts = find(self._table, position.player, position.opponent, self._generation)
         index = move_of(np.uint64(facts))  # which a kernel hands back as a plain integer
-        if index == NO_MOVE:
+        if facts == 0 or index == NO_MOVE:
             return otherwise
         move = square_of(index, self.variant.size, position.player)
         return move if move in position.legal_moves else otherwise
 
-    def _line(self, position: Position, score: int, first: int) -> tuple[int, ...]:
-        """Returns perfect moves from a position of known score to the end, `first` where it is one; () when stopped."""
+    def _move_for(self, position: Position, score: int, likely: int) -> int | None:
+        """Returns a move that gets `score` at least, which there is; `likely` where it does. None when stopped."""
+        for move in sorted(position.legal_moves, key=lambda move: move != likely):
+            after = position.play(move)
+            value, is_answer = (after.score, True) if after.is_over else self._ask(after, -score)
+            if not is_answer:
+                return None
+            if value <= -score:
+                return move
+        raise AssertionError(f"no move gets {score} in {position.text}")
+
+    def _line(self, position: Position, score: int, likely: int) -> tuple[int, ...]:
+        """Returns perfect moves from a position of known score to the end, `likely` if it is one; () when stopped."""
         line: list[int] = []
-        likely = first
         while not position.is_over:
-            for move in sorted(position.legal_moves, key=lambda move: move != likely):
-                after = position.play(move)
-                value, is_answer = (after.score, True) if after.is_over else self._ask(after, -score)
-                if not is_answer:
-                    return ()
-                if value <= -score:
-                    break
+            move = self._move_for(position, score, likely)
+            if move is None:
+                return ()
             line.append(move)
-            position, score = after, -score
+            position, score = position.play(move), -score
             if not position.is_over:
                 likely = self._remembered(position, position.legal_moves[0])
         return tuple(line)

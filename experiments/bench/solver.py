@@ -31,6 +31,11 @@ class SolverBenchSettings(BenchSettings):
     problems: str | None = setting(None, f"the FFO positions as .tsv or .obf, named by their numbers (default: {FFO})")
     hash_mb: float = setting(64.0, "megabytes for the table of positions already searched")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.hash_mb < float("inf"):
+            raise ValueError(f"hash_mb is more than 0, got {self.hash_mb}")
+
 
 def solve(solver: Solver, problems: Sequence[Problem]) -> int:
     """Returns the nodes that the problems take; raises ValueError where a score is not as published."""

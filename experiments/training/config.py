@@ -7,6 +7,7 @@ import torch
 
 from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig
+from agents.search.memory import MOST_DEPTH
 from experiments.evaluation import CLASSIC_OPPONENTS
 from experiments.training.learner import LearnerConfig
 from experiments.training.optimizer import check_rates
@@ -15,7 +16,7 @@ from reversi_env.naming import UnknownNameError
 
 MOST_GAMES, MOST_MOVES, MOST_THREADS = 1_000_000, 100_000_000, 1_000
 MOST_EXACT_EMPTIES = 16  # a game is solved in a moment
-MOST_REPEATS = 10_000  # of what an iteration of PPO does again and again
+MOST_REPEATS = 10_000  # of what an iteration does again and again
 SEEDS = 1 << 64  # what torch's generator takes
 
 # What an algorithm has no use for: it is refused where somebody asks for it, and left out where the run is described.
@@ -184,6 +185,13 @@ class NTupleConfig:
         check_rates(self.learning_rate, self.final_learning_rate)
         if not 0 < self.samples_per_position < math.inf:
             raise ValueError(f"samples_per_position must be above 0 and finite, got {self.samples_per_position}")
+        for name, number, most in (
+            ("depths", max(self.depths), MOST_DEPTH),
+            ("max_opening_plies", self.max_opening_plies, MOST_DEPTH),
+            ("samples_per_position", self.samples_per_position, MOST_REPEATS),
+        ):
+            if number > most:
+                raise ValueError(f"{name} must be at most {most:,}, got {number}")
         if not 0 < self.newest_share <= 1:
             raise ValueError(f"newest_share must be above 0 and at most 1, got {self.newest_share}")
         for name in ("exploration", "trace"):

@@ -23,7 +23,8 @@ from agents.evaluation import learned_evaluation
 from agents.manifest import CheckpointError
 from agents.ntuple.fit import count_empties
 from agents.ntuple.layout import layout_of
-from agents.ntuple.tables import Tables, write_tables
+from agents.ntuple.tables import NO_MODEL, Tables, write_tables
+from agents.search.probcut import measured_model
 from experiments.training.algorithm import Algorithm, Counters, join_tensors, split_tensors
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop, TrainingError
@@ -45,6 +46,7 @@ class NTuple(Algorithm):
         super().__init__(config)
         self.counters: NTupleCounters = NTupleCounters()
         self._learner = NTupleLearner(layout_of(self.variant.size))
+        self._error_model = NO_MODEL  # of the last tables that were kept
         self._window = Positions.empty(self.variant)
         self._compile()
 
@@ -91,15 +93,21 @@ class NTuple(Algorithm):
     @property
     def tables(self) -> Tables:
         """What is learned by now, a copy."""
-        return Tables(self.variant, self._learner.weights.copy())
+        return Tables(self.variant, self._learner.weights.copy(), error_model=self._error_model)
 
     def copied(self) -> Network:
+        """Returns a copy of the tables; those that a checkpoint keeps get an error model of their own."""
+        done = self.counters.iteration
+        if self.progress == 1 or (done > 0 and done % self.config.schedule.checkpoint_every == 0):
+            evaluation = learned_evaluation(self.tables)
+            self._error_model = measured_model(evaluation, self.variant, self.config.seed)
         return self.tables
 
     def take_up(self, network: Network) -> None:
         if not isinstance(network, Tables):
             raise CheckpointError("the checkpoint holds a network, the configuration asks for n-tuple tables")
         self._learner.weights = network.weights  # rounded; `load_tensors` has more digits
+        self._error_model = network.error_model
 
     @contextlib.contextmanager
     def player(self, name: str, stop: Stop) -> Iterator[Agent]:
@@ -119,11 +127,14 @@ class NTuple(Algorithm):
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         learned, window = split_tensors(tensors, "learner", "window")
-        wanted = self._learner.weights
+        layout = self._learner.layout
+        wanted = (layout.num_stages, layout.num_weights)
         for name in _LEARNER_ARRAYS:
             found = learned[name].numpy() if name in learned else None
-            if found is None or found.shape != wanted.shape or found.dtype != wanted.dtype:
-                raise ValueError(f"the learner's {name} are not {wanted.dtype} {wanted.shape}")
+            if found is None or found.shape != wanted or found.dtype != np.float32:
+                raise ValueError(f"the learner's {name} are not float32 {wanted}")
+            if not np.isfinite(found).all() or (name == "moved" and found.min() < 0):
+                raise ValueError(f"the learner's {name} hold what no training leaves: a number not finite, or below 0")
             setattr(self._learner, name, found)
         self._window = Positions.from_arrays({name: tensor.numpy() for name, tensor in window.items()}, self.variant)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.evaluation import DISC, Evaluation, evaluate
-from agents.search.endgame import make_marks, solve
+from agents.search.endgame import make_marks, score_of
 from agents.search.memory import GENERATION, NODES, make_memory
 from agents.search.midgame import FINISHED, first_move, search_to
 from agents.search.transposition import MOST_GENERATIONS, make_table
@@ -123,7 +123,19 @@ def _play_game(
             store(records.boards, 2 * row + 1, opponent)
             records.target[row] = _in_discs(value)
             if is_exact:
-                records.target[row] = _exact_score(player, opponent, num_empties, value, memories, evaluation, rules)
+                records.target[row] = score_of(
+                    player,
+                    opponent,
+                    round(_in_discs(value) / 2) * 2,
+                    num_empties,
+                    memories.solver,
+                    memories.solver_table,
+                    memories.marks,
+                    evaluation,
+                    rules,
+                )
+                memories.num_nodes[0] += memories.solver[NODES]
+                memories.solver[NODES] = 0
             reaches_on[row - first_row] = not explores and not is_exact
             row += 1
         player, opponent = play_square(player, opponent, move, rules)
@@ -138,42 +150,6 @@ def _play_game(
         records.target[place] = target
         target = -target
     return row
-
-
-@kernel
-def _exact_score(
-    player: Bitboard,
-    opponent: Bitboard,
-    num_empties: int,
-    value: int,
-    memories: Memories,
-    evaluation: Evaluation,
-    rules: Rules,
-) -> int:
-    """Returns the score of perfect play for `player`, sought from the `value` of a search on, as `Solver` does."""
-    most = rules.size * rules.size
-    lower, upper = -most, most
-    score = round(_in_discs(value) / 2) * 2
-    while lower < upper:
-        alpha = min(max(score, lower + 1), upper) - 1
-        score = solve(
-            player,
-            opponent,
-            alpha,
-            num_empties,
-            memories.solver,
-            memories.solver_table,
-            memories.marks,
-            evaluation,
-            rules,
-        )
-        if score > alpha:
-            lower = score
-        else:
-            upper = score
-    memories.num_nodes[0] += memories.solver[NODES]
-    memories.solver[NODES] = 0
-    return lower
 
 
 @kernel
@@ -219,6 +195,9 @@ class Positions:
         for name, array in arrays.items():
             if array.dtype != wanted[name].dtype or array.shape[1:] != wanted[name].shape[1:]:
                 raise ValueError(f"the window's {name} is {array.dtype} {array.shape}, not of {variant.name}")
+        boards, squares = arrays["boards"], variant.field[0]
+        if (boards[:, 0] & boards[:, 1]).any() or (boards & ~squares).any() or not np.isfinite(arrays["target"]).all():
+            raise ValueError(f"the window holds what is no position of {variant.name}")
         return Positions(**arrays)
 
     @staticmethod

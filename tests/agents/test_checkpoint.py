@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import shutil
 from dataclasses import replace
 
@@ -11,8 +12,9 @@ from safetensors.torch import save_file
 
 import agents
 from agents.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from agents.manifest import CheckpointError
+from agents.manifest import CheckpointError, file_digest
 from agents.networks.residual import ResidualConfig, ResidualNetwork
+from agents.ntuple.tables import Tables
 from agents.runs import (
     CHECKPOINTS,
     FORMAT_VERSION,
@@ -118,17 +120,48 @@ def test_a_manifest_of_any_text_is_refused(folder, content):
         read_checkpoint(folder)
 
 
-def test_weights_with_a_good_digest_and_other_shapes_are_refused_before_they_are_loaded(folder, checkpoint):
-    weights = dict(checkpoint.network.state_dict())
-    weights["value.bias"] = torch.zeros(2)
-    write_checkpoint(folder.parent / "other", replace(checkpoint, network=ResidualNetwork(SMALL)))
-    other = folder.parent / "other"
-    save_file(weights, other / "model.safetensors")
-    files = json.loads((other / "manifest.json").read_text())["files"]
-    files["model.safetensors"] = hashlib.sha256((other / "model.safetensors").read_bytes()).hexdigest()
-    edit_manifest(other, files=files)
-    with pytest.raises(CheckpointError, match=r"value\.bias has shape \[2\], expected \[1\]"):
-        read_checkpoint(other)
+@pytest.mark.parametrize(
+    ("weights", "sentence"),
+    [
+        ({"value.bias": torch.zeros(2)}, r"value\.bias has shape \[2\], expected \[1\]"),
+        (
+            {"value.bias": torch.zeros(1, dtype=torch.float64)},
+            "value.bias as torch.float64, expected torch.float32",
+        ),
+        ({"value.bias": torch.full((1,), float("nan"))}, r"number in value\.bias that is not finite"),
+        ({"value.bias": torch.full((1,), float("inf"))}, r"number in value\.bias that is not finite"),
+        ({"another": torch.zeros(1)}, r"another has shape \[1\], expected None"),
+    ],
+)
+def test_weights_with_a_good_digest_that_do_not_fit_are_refused(folder, checkpoint, weights, sentence):
+    save_file(checkpoint.network.state_dict() | weights, folder / "model.safetensors")
+    files = json.loads((folder / "manifest.json").read_text())["files"]
+    edit_manifest(folder, files=files | {"model.safetensors": file_digest(folder / "model.safetensors")})
+    with pytest.raises(CheckpointError, match=sentence):
+        read_checkpoint(folder)
+
+
+def test_tables_of_another_variant_are_refused(checkpoint, tmp_path):
+    tables = Tables.zeros(Variant(4))
+    write_checkpoint(tmp_path / "saved", replace(checkpoint, network=tables, variant=Variant(4)))
+    assert (read_checkpoint(tmp_path / "saved").network.weights == tables.weights).all()
+    write_checkpoint(tmp_path / "other", replace(checkpoint, network=tables, variant=Variant(4, goal="fewest")))
+    with pytest.raises(CheckpointError, match="tables is for othello-4x4, its checkpoint for another"):
+        read_checkpoint(tmp_path / "other")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "model.safetensors"])
+@pytest.mark.parametrize("endless", ["a pipe", "a device", "a folder"])
+def test_what_is_no_file_is_not_read(folder, name, endless):
+    (folder / name).unlink()
+    if endless == "a pipe":
+        os.mkfifo(folder / name)
+    elif endless == "a device":
+        (folder / name).symlink_to("/dev/zero")
+    else:
+        (folder / name).mkdir()
+    with pytest.raises(CheckpointError, match=f"{name} is no file"):
+        read_checkpoint(folder)
 
 
 def test_a_checkpoint_without_trainer_state_plays_but_cannot_be_resumed(checkpoint, tmp_path):

@@ -297,6 +297,17 @@ def test_a_position_that_no_game_is_found_for_is_refused(engine: MakeEngine) -> 
     assert decide(agent) == first_legal(Position())
 
 
+def test_an_engine_that_is_told_games_is_told_none_from_another_start(engine: MakeEngine, log: Path) -> None:
+    """`clear_board` makes the diagonal start, whatever start the position's own game had."""
+    agent = engine("plain")
+    opened, parallel = Position().play(19), Position(Variant(start="parallel"))
+    assert decide(agent, Position(Variant(start=opened.text))) == first_legal(opened)
+    assert "play black d3" in told(log)
+    with pytest.raises(ValueError, match="no game was found"):
+        decide(agent, parallel)
+    assert decide(engine("set-up"), parallel) == first_legal(parallel)
+
+
 def test_a_game_is_found_to_openings_and_to_what_follows_them() -> None:
     lines = Lines()
     moves = random_games(Position(), 20, seed=4).moves[:, :40].tolist()
@@ -397,7 +408,25 @@ def test_a_match_names_the_engine_that_failed(engine: MakeEngine) -> None:
         play_match(agent, agents.make("random"), Variant(), 2, seed=0)
 
 
+def test_what_an_engine_says_is_shown_without_control_characters() -> None:
+    with pytest.raises(EngineError, match=r"it said: a \[31mb$"):
+        decide(agents.make(r"""gtp:sh -c 'printf "a\033[31mb\0" >&2; exit 1'"""))
+
+
 # The end of an engine
+
+
+@pytest.mark.parametrize("end", ["exit 1", "wait"], ids=["ended", "was stopped"])
+def test_what_an_engine_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    monkeypatch.setattr(engine_process, "GRACE_S", 0.2)
+    started = tmp_path / "started"
+    script = f"(trap '' TERM; exec sleep 60 >&- 2>&-) & echo $! > {started}; {end}"
+    with pytest.raises(EngineError):
+        decide(agents.make(f"gtp:timeout_s=2,command=sh -c {shlex.quote(script)}"))
+    deadline = time.monotonic() + 5
+    while is_running(int(started.read_text())) and time.monotonic() < deadline:
+        time.sleep(0.05)  # whoever took it over has to wait for it
+    assert not is_running(int(started.read_text()))
 
 
 def test_an_engine_ends_with_its_player(engine: MakeEngine, log: Path) -> None:

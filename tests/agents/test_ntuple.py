@@ -1,6 +1,7 @@
 """N-tuples: cells and sums against plain Python, weights recovered, tables that survive a disk and refuse damage."""
 
 import json
+import math
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from reversi_env.symmetry import NUM_SYMMETRIES, transform_position
 from tests.reversi_env.strategies import positions
 
 WEIGHTS_FILE = "weights.safetensors"
+ERROR_MODEL = np.array([6.5, 0.1, -0.2, -1.5, 0])
 
 
 @cache
@@ -243,7 +245,8 @@ def test_fit_config_names_a_wrong_value(wrong: dict[str, float]) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_tables(tmp_path / "tables", Tables(Variant(4), random_tables(4).weights, {"games": 7}), commit="abc")
+    tables = Tables(Variant(4), random_tables(4).weights, {"games": 7}, ERROR_MODEL)
+    write_tables(tmp_path / "tables", tables, commit="abc")
     return tmp_path / "tables"
 
 
@@ -251,6 +254,7 @@ def test_tables_come_back_rounded_to_a_unit(folder: Path) -> None:
     tables = read_tables(folder)
     assert tables.variant == Variant(4)
     assert tables.trained_with == {"games": 7}
+    assert tables.error_model.tolist() == ERROR_MODEL.tolist()
     np.testing.assert_allclose(tables.weights, random_tables(4).weights, atol=0.5 / UNIT)
     np.testing.assert_array_equal(learned_evaluation(tables).tables, random_evaluation(4).tables)
     assert is_tables(folder)
@@ -293,6 +297,15 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "other stages": (lambda folder: rewritten(folder, stage_width=3), "other patterns or stages"),
     "no files": (lambda folder: rewritten(folder, files=[]), "describes no n-tuple tables"),
     "nothing of training": (lambda folder: rewritten(folder, trained_with=3), "describes no n-tuple tables"),
+    "half an error model": (lambda folder: rewritten(folder, error_model=[1, 2]), "an error model is 5 numbers"),
+    "an endless error": (
+        lambda folder: rewritten(folder, error_model=[1, 2, 3, 4, math.inf]),
+        "5 numbers of at most ±1000",
+    ),
+    "an undefined error": (lambda folder: rewritten(folder, error_model=[math.nan] * 5), "an error model is 5 numbers"),
+    "a huge error": (lambda folder: rewritten(folder, error_model=[10**400] * 5), "an error model is 5 numbers"),
+    "errors in words": (lambda folder: rewritten(folder, error_model=["1"] * 5), "an error model is 5 numbers"),
+    "no list of errors": (lambda folder: rewritten(folder, error_model=None), "an error model is 5 numbers"),
     "no weights": (lambda folder: (folder / WEIGHTS_FILE).unlink(), "cannot be read"),
     "cut short": (lambda folder: (folder / WEIGHTS_FILE).write_bytes(b"short"), "cut short or edited"),
     "large weights": (lambda folder: with_weights(folder, bytes(1 << 20)), "more than any such file"),
@@ -313,6 +326,18 @@ def test_damaged_tables_are_refused_with_the_file_and_the_fault(folder: Path, da
         read_tables(folder)
     assert str(folder) in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_tables_of_before_error_models_have_none(folder: Path) -> None:
+    manifest = json.loads((folder / MANIFEST).read_text())
+    del manifest["error_model"]
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    assert read_tables(folder).error_model.size == 0
+
+
+def test_tables_with_an_impossible_error_model_are_no_tables() -> None:
+    with pytest.raises(ValueError, match="an error model is 5 numbers"):
+        Tables(Variant(4), random_tables(4).weights, error_model=np.full(5, np.nan))
 
 
 def test_tables_of_another_shape_are_no_tables() -> None:

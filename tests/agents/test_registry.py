@@ -13,9 +13,13 @@ import pytest
 import agents
 from agents import registry
 from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
+from agents.checkpoint import Checkpoint, write_checkpoint
+from agents.manifest import CheckpointError
 from agents.mcts import MCTSConfig
+from agents.ntuple.tables import Tables, write_tables
+from agents.runs import CHECKPOINTS
 from reversi_env import IllegalMoveError, Position, Variant
-from reversi_env.naming import UnknownNameError
+from reversi_env.naming import UnknownNameError, UsageError
 
 BOTS = """
 import numpy as np
@@ -199,7 +203,9 @@ def test_checkpoints_are_loaded_with_their_options(monkeypatch: pytest.MonkeyPat
     stub: Any = types.ModuleType("agents.checkpoint")
     stub.load_agent = load_agent
     monkeypatch.setitem(sys.modules, "agents.checkpoint", stub)
-    (tmp_path / "x").mkdir()
+    for folder in ("x", "runs/x", "runs/x/checkpoints/00012"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "manifest.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
     agents.make("runs/x")
     agents.make("runs/x/checkpoints/00012:num_simulations=7")
@@ -257,3 +263,22 @@ def test_an_environment_takes_an_agent_itself(bots: Path) -> None:
 def test_an_environment_names_the_near_miss() -> None:
     with pytest.raises(UnknownNameError, match="did you mean greedy"):
         agents.make_env("gredy")
+
+
+def test_tables_play_with_alphabeta_and_an_evaluation_of_their_own(tmp_path: Path) -> None:
+    write_tables(tmp_path / "tables", Tables.zeros(Variant(4)))
+    agent = agents.make(f"{tmp_path}/tables:depth=2")
+    assert isinstance(agent, AlphaBetaAgent)
+    assert (agent.name, agent.variant) == (f"{tmp_path}/tables:depth=2", Variant(4))
+    with pytest.raises(UsageError, match="tables is an evaluation itself; for another: alphabeta:evaluation=discs"):
+        agents.make(f"{tmp_path}/tables:evaluation=discs")
+    with pytest.raises(CheckpointError, match="it names no network"):
+        agents.make(f"mcts:checkpoint={tmp_path}/tables")
+
+
+def test_a_run_of_tables_is_no_network(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(Tables.zeros(Variant(4)), Variant(4))
+    write_checkpoint(tmp_path / CHECKPOINTS / "000001", checkpoint)
+    assert isinstance(agents.make(f"{tmp_path}"), AlphaBetaAgent)
+    with pytest.raises(CheckpointError, match="holds n-tuple tables, with which alphabeta plays, and no network"):
+        agents.make(f"mcts:checkpoint={tmp_path}")

@@ -4,6 +4,7 @@ import csv
 import functools
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,6 +87,8 @@ def check_window(position: Position, solution: Solution, window: tuple[int, int]
     low, high = window
     assert solution.lower <= score <= solution.upper, (position.text, window)
     assert solution.upper <= low or solution.lower >= high or solution.is_exact, (position.text, window)
+    if solution.move is not None:
+        assert -negamax(position.play(solution.move)) >= solution.lower, (position.text, window)
 
 
 def check_variant(variant: Variant, seeds: range, most_empties: int) -> None:
@@ -388,6 +391,40 @@ def test_a_stop_from_another_thread_leaves_true_bounds(num_threads: int) -> None
     for limit_s in (0.0, 0.0005, 0.002, 0.008, 0.03):
         check_bounds(position, solver.solve(position, time_limit_s=limit_s), score)
     assert solver.solve(position).score == score
+
+
+@pytest.mark.parametrize("num_empties", [5, 10])
+def test_moves_and_lines_are_proven_wherever_the_search_ends(num_empties: int) -> None:
+    variant = Variant(4, goal="fewest")
+    solver = solver_of(variant)
+    for seed in range(6):
+        position = played_position(variant, num_empties, seed)
+        scores = {move: -negamax(position.play(move)) for move in position.legal_moves}
+        most = list(solver.solve_moves(position).values())[-1].num_nodes
+        for limit in range(0, most, most // 25 + 1):
+            solution = solver.solve(position, node_limit=limit)
+            assert solution.move is not None
+            assert scores[solution.move] >= solution.lower, (position.text, limit)
+            for best_only in (False, True):
+                for move, found in solver.solve_moves(position, node_limit=limit, best_only=best_only).items():
+                    assert found.lower <= scores[move] <= found.upper
+                    if found.principal_line:
+                        assert score_after(position, found.principal_line) == scores[move], (position.text, limit)
+
+
+def test_time_ends_a_search_before_its_first_bound() -> None:
+    solver = solver_of(Variant())
+    solver.solve(Position(), node_limit=1)  # compiles
+    began = time.monotonic()
+    solution = solver.solve(Position(), time_limit_s=0.3)
+    assert time.monotonic() - began < 3  # looking ahead for a first guess alone takes ages there
+    assert (solution.lower, solution.upper) == (-64, 64)
+
+
+def test_limits_beyond_what_a_machine_counts_are_none() -> None:
+    position = played_position(TOURNAMENT, 15, seed=1)
+    expected = _told(solver_of(TOURNAMENT).solve(position))
+    assert _told(solver_of(TOURNAMENT).solve(position, time_limit_s=1e300, node_limit=10**30)) == expected
 
 
 def test_limits_leave_true_bounds_of_every_move() -> None:

@@ -50,7 +50,7 @@ def test_main_verbs_come_first(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["evaluate", "tournament", "play", "solve", "perft", "bench env", "bench perft", "bench solver"]
+    "verb", ["evaluate", "tournament", "play", "analyze", "solve", "perft", "bench env", "bench perft", "bench solver"]
 )
 def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -61,7 +61,7 @@ def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str
 
 WRONG_USAGE = {
     "evalute random": "unknown verb 'evalute'; did you mean evaluate?",
-    "frobnicate": "unknown verb 'frobnicate'; there are: bench, evaluate, perft, play, records, solve, tournament, ",
+    "frobnicate": "unknown verb 'frobnicate'; there are: analyze, bench, evaluate, perft, play, records, solve, ",
     "bench evn": "unknown verb after bench 'evn'; did you mean env?",
     "--hlep": "unknown option '--hlep'; did you mean --help?",
     "perft 3 --jsn": "unknown option '--jsn'; did you mean --json",

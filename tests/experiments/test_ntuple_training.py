@@ -1,6 +1,7 @@
 """Runs of `reversi train algorithm=ntuple`: what games teach, what a run leaves, and what is wrong with one."""
 
 import json
+import math
 import re
 import shutil
 import signal
@@ -13,11 +14,13 @@ import numpy as np
 import pytest
 
 import agents
-from agents.evaluation import learned_evaluation
+from agents.evaluation import DISC, error_model_of, evaluation_of, learned_evaluation
 from agents.manifest import CheckpointError
 from agents.ntuple.layout import layout_of
 from agents.ntuple.tables import Tables, read_tables
 from agents.runs import CHECKPOINTS, TABLES, find_checkpoint, find_tables
+from agents.search.midgame import Searcher
+from agents.search.probcut import margins, measured_model, sample_positions
 from experiments import cli
 from experiments.evaluation import evaluate
 from experiments.train import compose_config
@@ -163,7 +166,10 @@ def test_threads_learn_the_same_as_one():
     assert np.array_equal(*weights)
 
 
-def test_a_few_games_on_6x6_lower_the_error_and_beat_the_simplest_players(tmp_path):
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """A run of a few games on 6×6."""
+    folder = tmp_path_factory.mktemp("runs")
     overrides = [
         "algorithm=ntuple",
         "variant=othello-6x6",
@@ -174,12 +180,33 @@ def test_a_few_games_on_6x6_lower_the_error_and_beat_the_simplest_players(tmp_pa
         "evaluation.opponents=[]",
         "name=run",
     ]
-    assert cli.main(["train", *overrides, f"runs={tmp_path}"]) == cli.DONE
-    errors = [line["held_out/error"] for line in metrics_of(tmp_path / "run") if "held_out/error" in line]
+    assert cli.main(["train", *overrides, f"runs={folder}"]) == cli.DONE
+    return folder / "run"
+
+
+def test_a_few_games_on_6x6_lower_the_error_and_beat_the_simplest_players(learned):
+    errors = [line["held_out/error"] for line in metrics_of(learned) if "held_out/error" in line]
     assert min(errors[-3:]) < 0.75 * errors[0]
-    agent = agents.make(f"{tmp_path}/run:depth=1,exact=0")
+    agent = agents.make(f"{learned}:depth=1,exact=0")
     for row in evaluate(agent, [agents.make("random"), agents.make("greedy")], Variant(6), 40, seed=1):
         assert row.score.value >= 0.8
+
+
+def test_searches_with_learned_tables_can_be_selective(learned):
+    variant = Variant(6)
+    evaluation = evaluation_of(str(learned), variant)
+    players, opponents = sample_positions(evaluation, variant, 60, seed=3)
+    seen = {}
+    for selectivity in (0, 1, 3):
+        searcher = Searcher(6, 1 << 16, margins(error_model_of(str(learned), variant), selectivity, 6))
+        found = []
+        for player, opponent in zip(players, opponents, strict=True):
+            value, _ = searcher.search(tuple(player), tuple(opponent), 7, evaluation, variant.rules)
+            found.append((value, searcher.num_nodes))
+        seen[selectivity] = np.array(found).T
+    assert seen[0][1].sum() > seen[1][1].sum() > seen[3][1].sum()
+    assert np.mean(seen[1][0] == seen[0][0]) >= 0.9
+    assert np.mean(np.abs(seen[3][0] - seen[0][0]) <= DISC) >= 0.9
 
 
 def test_a_run_leaves_its_numbers_and_plays_as_alphabeta(tmp_path, capsys):
@@ -208,13 +235,34 @@ def test_the_same_seed_gives_the_same_tables_and_a_resumed_run_too(tmp_path):
     for name, threads in (("one", 1), ("two", 2)):
         assert train("evaluation.opponents=[]", f"schedule.num_threads={threads}", folder=tmp_path / name) == cli.DONE
     whole = tmp_path / "one" / "run"
+    error_model = read_tables(find_tables(whole)).error_model
     tables = read_tables(find_tables(whole)).weights
     assert np.array_equal(tables, read_tables(find_tables(tmp_path / "two" / "run")).weights)
+    assert np.array_equal(error_model, read_tables(find_tables(tmp_path / "two" / "run")).error_model)
     shutil.rmtree(whole / CHECKPOINTS / "000004")
     assert cli.main(["train", f"resume={whole}"]) == cli.DONE
     assert np.array_equal(tables, read_tables(find_tables(whole)).weights)
+    assert np.array_equal(error_model, read_tables(find_tables(whole)).error_model)
     assert train("evaluation.opponents=[]", "seed=2", folder=tmp_path / "other") == cli.DONE
     assert not np.array_equal(tables, read_tables(find_tables(tmp_path / "other" / "run")).weights)
+
+
+@pytest.mark.parametrize(
+    "variant", ["othello-4x4", "anti-reversi", pytest.param("othello-10x10", marks=pytest.mark.slow)]
+)
+def test_tables_that_a_checkpoint_keeps_have_an_error_model_of_their_own(variant):
+    ntuple = ntuple_of(f"variant={variant}", "schedule.games_per_iteration=10", "schedule.checkpoint_every=2")
+    assert ntuple.copied().error_model.size == 0
+    for _ in range(2):
+        ntuple.iterate(Stop())
+        ntuple.counters.iteration += 1
+    kept = ntuple.copied()
+    measured = measured_model(learned_evaluation(kept), kept.variant, ntuple.config.seed)
+    assert kept.error_model.size == 5
+    assert np.array_equal(kept.error_model, measured)
+    resumed = ntuple_of(f"variant={variant}")
+    resumed.take_up(kept)
+    assert np.array_equal(resumed.copied().error_model, measured)
 
 
 def test_a_run_ends_by_its_clock_and_grows_through_its_depths(tmp_path):
@@ -295,6 +343,13 @@ def test_trainer_state_that_does_not_fit_is_refused():
         ({"window.target": tensors["window.target"][:1]}, "the window has arrays"),
         ({"window.boards": tensors["window.target"]}, "the window's boards is float32"),
         ({"replay.value": tensors["window.target"]}, "belongs neither to learner nor to window"),
+        (
+            {"learner.weights": tensors["learner.weights"] * math.inf},
+            "the learner's weights hold what no training leaves",
+        ),
+        ({"learner.moved": -1 - tensors["learner.moved"]}, "the learner's moved hold what no training leaves"),
+        ({"window.target": tensors["window.target"] * math.nan}, "the window holds what is no position"),
+        ({"window.boards": ~tensors["window.boards"]}, "the window holds what is no position"),
     ):
         with pytest.raises(ValueError, match=sentence):
             ntuple_of().load_tensors(tensors | changed)

@@ -259,14 +259,17 @@ WRONG_USAGE = {
     "solve f5 --time-limit-s=-1": "time_limit_s is 0 or more, got -1.0",
     "solve f5 --time-limit-s nan": "time_limit_s is 0 or more, got nan",
     "solve f5 -- nodes=-3": "nodes is 0 or more, got -3",
-    "solve f5 --threads 0": "threads must be at least 1, got 0",
+    "solve f5 --threads 0": "threads is 1 to 256, got 0",
+    "solve f5 --threads 100000": "threads is 1 to 256, got 100000",
     "solve f5 --hash-mb 0": "hash_mb is more than 0, got 0.0",
     "solve f5 --hash-mb 1e12": "hash_mb: there is no memory for 1e+12 MB",
+    "solve f5 --hash-mb 1e308": "hash_mb: there is no memory for 1e+308 MB",
     "solve f5 --evaluation mobilty": "unknown evaluation 'mobilty'; did you mean mobility?",
     "solve f5 --tim 3": "unknown option '--tim'",
     "solve {folder}/games.pdf": "unknown format of problems of {folder}/games.pdf: '.pdf'; ",
     "solve {folder}/none.obf --variant othello": "variant and scoring are for positions and moves; {folder}/none.obf",
     "bench solver fast": "reversi bench solver takes no arguments, found fast",
+    "bench solver --hash-mb 0": "hash_mb is more than 0, got 0.0",
     "bench solver --problems {folder}/few.tsv": "{folder}/few.tsv has no problem named 20, 21",
 }
 

@@ -1,0 +1,179 @@
+"""What an agent thinks of a position: the more the longer it looks, and of every move."""
+
+import itertools
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from agents.agent import Agent, Decision
+from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
+from agents.explain import EXACT_EMPTIES, explain
+from agents.reasons import ExactScore, Reason
+from agents.search.memory import MOST_DEPTH, UNLIMITED
+from agents.search.solver import Solver
+from experiments.match import decide
+from reversi_env import Position
+
+SMALL_TABLE = 1 << 16  # entries, enough for a few plies or squares
+
+
+@dataclass(frozen=True)
+class Thought:
+    """What an agent thinks of a position or of a move in it, for the side to move."""
+
+    decision: Decision
+    plies: int | None = None  # how far it looked ahead; None where it does not say, and for what it played out
+    is_win: bool = False  # whether it proved a win and no score: the evaluation is a lower bound
+    elapsed_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Move:
+    """A legal move: what the agent thinks of it, and what speaks for and against it."""
+
+    move: int
+    reasons: tuple[Reason, ...]
+    thought: Thought | None = None
+    share: float | None = None  # of the agent's policy
+
+    @property
+    def exact_score(self) -> int | None:
+        """The score if both sides play perfectly from the move on, where the solver says it."""
+        return next((reason.score for reason in self.reasons if isinstance(reason, ExactScore)), None)
+
+    @property
+    def worth(self) -> tuple[float, ...]:
+        """What to put moves in order by: proof, then the agent's evaluation, then its policy."""
+        evaluation = self.thought.decision.evaluation if self.thought else None
+        return tuple(-math.inf if figure is None else figure for figure in (self.exact_score, evaluation, self.share))
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """All that was found of a position."""
+
+    position: Position
+    thoughts: Sequence[Thought] = ()  # the last the best; none where the game is over
+    moves: Sequence[Move] = ()  # the agent's own first, then the best of the others
+    is_stopped: bool = False  # by the user
+
+    @property
+    def regrets(self) -> Mapping[int, int]:
+        """By how much each move's score is less than the best one's; empty where not all of them are known."""
+        known = {move.move: move.exact_score for move in self.moves if move.exact_score is not None}
+        return {move: max(known.values()) - known[move] for move in known} if len(known) == len(self.moves) else {}
+
+
+class Deepening:
+    """A search by alpha-beta: iterates once over what it thinks, each time further ahead, the last the best.
+
+    Limits are fields of AlphaBetaConfig, and replace the agent's own; with none at all it ends with the game, or by
+    `stop`. Raises ValueError for a position that is over.
+    """
+
+    def __init__(self, agent: AlphaBetaAgent, position: Position, limits: Mapping[str, Any]) -> None:
+        config = replace(agent.config, **limits)
+        if config.depth is None and not config.is_limited:
+            config = replace(config, nodes=UNLIMITED)
+        self._config = config
+        self._position = position
+        self._search = AlphaBetaAgent(config).begin(position)
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        """Ends the search at once, from a signal handler or another thread; its first thought comes all the same."""
+        self.is_stopped = True
+        self._search.stop()
+
+    def __iter__(self) -> Iterator[Thought]:
+        began = time.monotonic()
+        for plies, decision in zip(self._depths(), self._search, strict=False):
+            is_win = self._is_only_a_win(decision, plies)
+            is_played_out = decision.is_exact or is_win
+            yield Thought(decision, None if is_played_out else plies, is_win, time.monotonic() - began)
+
+    def _depths(self) -> Iterator[int]:
+        """Yields the depths that the search goes through, and on: what it plays out in the end has none."""
+        last = self._config.last_depth
+        if last is None:
+            return itertools.count(1)
+        last = min(last, 2 * self._position.num_empties, MOST_DEPTH)
+        return itertools.count(2 - last % 2, 2)
+
+    def _is_only_a_win(self, decision: Decision, plies: int) -> bool:
+        """Returns whether a decision is that of a solver which was ended when it had proven a win, and no score.
+
+        Its line is the move alone, where that of a search is as long as its depth or ends with the game.
+        """
+        is_short = len(decision.principal_line) == 1 < plies and not self._position.play(decision.move).is_over
+        return is_short and decision.value == 1 and not decision.is_exact
+
+
+class _Still(Agent):
+    """An agent that always plays as it analyzes."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.name = agent.name
+        self._agent = agent
+
+    def select(self, position: Position, rng: np.random.Generator) -> Decision:
+        return self._agent.analyze(position)
+
+
+def decided(agent: Agent, position: Position) -> Thought:
+    """Returns the one thought of an agent that cannot be watched; raises MatchError where it fails."""
+    began = time.monotonic()
+    (decision,) = decide(_Still(agent), [position], [np.random.default_rng(0)])
+    return Thought(decision, elapsed_s=time.monotonic() - began)
+
+
+def moves_of(agent: Agent, position: Position, chosen: Decision, depth: int) -> list[Move]:
+    """Returns all legal moves, the chosen one first and then the best of the others.
+
+    Only alpha-beta values them, all so many plies ahead, from 2 on, so that they can be compared; none where `depth` is
+    0. Exact scores are there where few squares are empty.
+    """
+    is_late = position.num_empties <= EXACT_EMPTIES
+    solver = Solver(position.variant, SMALL_TABLE) if is_late else None
+    scout = _scout(agent.config, depth) if depth and isinstance(agent, AlphaBetaAgent) else None
+    moves = []
+    for move in position.legal_moves:
+        thought = None
+        if scout is not None:
+            decision = _decision_for(move, position, scout)
+            thought = Thought(decision, None if decision.is_exact else depth)
+        share = None if chosen.policy is None else float(chosen.policy[move])
+        moves.append(Move(move, explain(position, move, solver).reasons, thought, share))
+    return sorted(moves, key=lambda move: (move.move == chosen.move, *move.worth), reverse=True)
+
+
+def _scout(config: AlphaBetaConfig, depth: int) -> AlphaBetaAgent:
+    """Returns alpha-beta that looks from the position after a move to `depth` plies from the one before."""
+    return AlphaBetaAgent(
+        replace(
+            config,
+            depth=depth - 1,
+            time_limit_s=None,
+            game_time_s=None,
+            nodes=None,
+            exact=min(config.exact, EXACT_EMPTIES),
+            table_entries=min(config.table_entries, SMALL_TABLE),
+        )
+    )
+
+
+def _decision_for(move: int, position: Position, scout: AlphaBetaAgent) -> Decision:
+    """Returns a move as if it had been decided for, with what alpha-beta says of the position after it."""
+    after = position.play(move)
+    if after.is_over:
+        score = -after.score
+        return Decision(move, float(np.sign(score)), score, principal_line=(move,), is_exact=True)
+    reply = scout.analyze(after)
+    assert reply.value is not None  # alpha-beta tells both
+    assert reply.evaluation is not None
+    line = (move, *reply.principal_line)
+    return replace(reply, move=move, value=-reply.value, evaluation=-reply.evaluation, principal_line=line)
