@@ -13,9 +13,9 @@ Overrides are Hydra's. A run owns one folder, runs/<name>/; Ctrl-C leaves a chec
 """
 
 import contextlib
+import os
 import shutil
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -300,9 +300,10 @@ def _stopping() -> Iterator[list[Any]]:
         restore()
         if not on_stop:
             raise KeyboardInterrupt
-        print("reversi: stopping; once more ends at once, without a checkpoint", file=sys.stderr)
         for function in on_stop:
             function()
+        with contextlib.suppress(OSError):  # written past sys.stderr, which may be in the middle of a line
+            os.write(2, b"reversi: stopping; once more ends at once, without a checkpoint\n")
 
     for number in before:
         signal.signal(number, handle)
