@@ -18,6 +18,7 @@ class Decision:
     evaluation: float | None = None  # expected score for the side to move, in discs
     policy: np.ndarray | None = None  # float32 [size² + 1], sums to one over the legal actions
     num_nodes: int = 0  # positions looked at
+    depth: int | None = None  # plies looked ahead; None for what was played out, too
     principal_line: tuple[int, ...] = ()  # the expected moves, this one first
     is_exact: bool = False  # whether `evaluation` is the proven score
 

@@ -208,6 +208,7 @@ class Search:
             value=float(np.sign(evaluation)) if is_result else math.tanh(evaluation / SURE_LEAD),
             evaluation=evaluation,
             num_nodes=memory.searcher.num_nodes,
+            depth=depth,
             principal_line=line,
         )
 

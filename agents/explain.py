@@ -6,7 +6,7 @@ is no natural measure is judged beside those of the other legal moves. What each
 win and where the fewest do, was measured against exact scores, see experiments/LOG.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import index
@@ -68,9 +68,21 @@ def explain(
     """
     if position.is_over:
         raise ValueError(f"the game is over, so there is no move to explain: {position.text}")
+    position.play(move)  # raises where it is not legal
+    return _explanation(position, index(move), _exact_scores(position, solver, exact_empties))
+
+
+def explain_moves(
+    position: Position, solver: Solver | None = None, exact_empties: int = EXACT_EMPTIES
+) -> dict[int, Explanation]:
+    """Returns what `explain` tells of every legal move, {move: explanation}, with the position solved once for all."""
+    scores = _exact_scores(position, solver, exact_empties)
+    return {move: _explanation(position, move, scores) for move in position.legal_moves}
+
+
+def _explanation(position: Position, move: int, scores: Mapping[int, int]) -> Explanation:
     after = position.play(move)
-    move = index(move)
-    reasons = [*_exact_reasons(position, move, solver, exact_empties)]
+    reasons = [*_exact_reasons(position, move, scores)]
     if position.must_pass:
         reasons.append(OnlyMove(True))
     else:
@@ -108,8 +120,7 @@ def _reasons(position: Position, move: int, after: Position) -> Iterator[Reason]
         yield FlipsDiscs(standing < 0, mine[NUM_FLIPPED], mine[NUM_FRONTIER])
 
 
-def _exact_reasons(position: Position, move: int, solver: Solver | None, exact_empties: int) -> Iterator[Reason]:
-    scores = _exact_scores(position, solver if position.num_empties <= exact_empties else None)
+def _exact_reasons(position: Position, move: int, scores: Mapping[int, int]) -> Iterator[Reason]:
     if move not in scores:
         return
     best = max(scores.values()) if len(scores) == len(position.legal_moves) else None
@@ -118,9 +129,9 @@ def _exact_reasons(position: Position, move: int, solver: Solver | None, exact_e
         yield LosesDiscs(False, best - scores[move], tuple(move for move in scores if scores[move] == best))
 
 
-def _exact_scores(position: Position, solver: Solver | None) -> dict[int, int]:
+def _exact_scores(position: Position, solver: Solver | None, exact_empties: int) -> dict[int, int]:
     """Returns the score of each move for which it is known, the moves in rising order."""
-    if solver is not None:
+    if solver is not None and position.num_empties <= exact_empties:
         return {move: solution.score for move, solution in solver.solve_moves(position).items() if solution.is_exact}
     afters = {move: position.play(move) for move in position.legal_moves}
     return {move: -after.score for move, after in afters.items() if after.is_over}

@@ -1,6 +1,5 @@
 """What an agent thinks of a position: the more the longer it looks, and of every move."""
 
-import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,9 +10,9 @@ import numpy as np
 
 from agents.agent import Agent, Decision
 from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
-from agents.explain import EXACT_EMPTIES, explain
+from agents.explain import EXACT_EMPTIES, explain_moves
 from agents.reasons import ExactScore, Reason
-from agents.search.memory import MOST_DEPTH, UNLIMITED
+from agents.search.memory import UNLIMITED
 from agents.search.solver import Solver
 from experiments.match import decide
 from reversi_env import Position
@@ -26,7 +25,6 @@ class Thought:
     """What an agent thinks of a position or of a move in it, for the side to move."""
 
     decision: Decision
-    plies: int | None = None  # how far it looked ahead; None where it does not say, and for what it played out
     is_win: bool = False  # whether it proved a win and no score: the evaluation is a lower bound
     elapsed_s: float = 0.0
 
@@ -79,8 +77,6 @@ class Deepening:
         config = replace(agent.config, **limits)
         if config.depth is None and not config.is_limited:
             config = replace(config, nodes=UNLIMITED)
-        self._config = config
-        self._position = position
         self._search = AlphaBetaAgent(config).begin(position)
         self.is_stopped = False
 
@@ -91,26 +87,9 @@ class Deepening:
 
     def __iter__(self) -> Iterator[Thought]:
         began = time.monotonic()
-        for plies, decision in zip(self._depths(), self._search, strict=False):
-            is_win = self._is_only_a_win(decision, plies)
-            is_played_out = decision.is_exact or is_win
-            yield Thought(decision, None if is_played_out else plies, is_win, time.monotonic() - began)
-
-    def _depths(self) -> Iterator[int]:
-        """Yields the depths that the search goes through, and on: what it plays out in the end has none."""
-        last = self._config.last_depth
-        if last is None:
-            return itertools.count(1)
-        last = min(last, 2 * self._position.num_empties, MOST_DEPTH)
-        return itertools.count(2 - last % 2, 2)
-
-    def _is_only_a_win(self, decision: Decision, plies: int) -> bool:
-        """Returns whether a decision is that of a solver which was ended when it had proven a win, and no score.
-
-        Its line is the move alone, where that of a search is as long as its depth or ends with the game.
-        """
-        is_short = len(decision.principal_line) == 1 < plies and not self._position.play(decision.move).is_over
-        return is_short and decision.value == 1 and not decision.is_exact
+        for decision in self._search:
+            is_win = decision.depth is None and not decision.is_exact
+            yield Thought(decision, is_win, time.monotonic() - began)
 
 
 class _Still(Agent):
@@ -138,16 +117,16 @@ def moves_of(agent: Agent, position: Position, chosen: Decision, depth: int) -> 
     0. Exact scores are there where few squares are empty.
     """
     is_late = position.num_empties <= EXACT_EMPTIES
-    solver = Solver(position.variant, SMALL_TABLE) if is_late else None
+    explanations = explain_moves(position, Solver(position.variant, SMALL_TABLE) if is_late else None)
     scout = _scout(agent.config, depth) if depth and isinstance(agent, AlphaBetaAgent) else None
     moves = []
     for move in position.legal_moves:
         thought = None
         if scout is not None:
             decision = _decision_for(move, position, scout)
-            thought = Thought(decision, None if decision.is_exact else depth)
+            thought = Thought(decision)
         share = None if chosen.policy is None else float(chosen.policy[move])
-        moves.append(Move(move, explain(position, move, solver).reasons, thought, share))
+        moves.append(Move(move, explanations[move].reasons, thought, share))
     return sorted(moves, key=lambda move: (move.move == chosen.move, *move.worth), reverse=True)
 
 
@@ -176,4 +155,5 @@ def _decision_for(move: int, position: Position, scout: AlphaBetaAgent) -> Decis
     assert reply.value is not None  # alpha-beta tells both
     assert reply.evaluation is not None
     line = (move, *reply.principal_line)
-    return replace(reply, move=move, value=-reply.value, evaluation=-reply.evaluation, principal_line=line)
+    depth = None if reply.depth is None else reply.depth + 1
+    return replace(reply, move=move, value=-reply.value, evaluation=-reply.evaluation, depth=depth, principal_line=line)

@@ -172,7 +172,7 @@ class _Table:
         elif best.decision.value is not None:
             parts.append(f"value {best.decision.value:+.2f} for {position.color_name}")
         if depth := _depth_text(best):
-            parts.append(depth if best.plies is None else f"{depth} plies ahead")
+            parts.append(depth if best.decision.depth is None else f"{depth} plies ahead")
         print(f"\n{'stopped; ' if found.is_stopped else ''}best: {', '.join(parts)}")
 
     def _print_cells(self, depth: str, discs: str, value: str, nodes: str, time_s: str, line: str) -> None:
@@ -210,7 +210,7 @@ def _depth_text(thought: Thought) -> str:
         return "exact"
     if thought.is_win:
         return "win"
-    return "" if thought.plies is None else str(thought.plies)
+    return "" if thought.decision.depth is None else str(thought.decision.depth)
 
 
 def _discs_text(thought: Thought) -> str:
@@ -252,7 +252,7 @@ def _figures(found: Analysis) -> dict[str, Any]:
 def _thought_figures(thought: Thought, position: Position) -> dict[str, Any]:
     decision = thought.decision
     return {
-        "depth": thought.plies,
+        "depth": decision.depth,
         "evaluation": None if decision.evaluation is None else float(decision.evaluation),
         "value": None if decision.value is None else float(decision.value),
         "is_exact": decision.is_exact,

@@ -276,7 +276,7 @@ def test_the_second_ctrl_c_interrupts_as_ever() -> None:
 def test_a_search_stopped_at_once_has_a_thought() -> None:
     search = Deepening(AlphaBetaAgent(AlphaBetaConfig(evaluation="discs")), Position(), {})
     search.stop()
-    assert [thought.plies for thought in search] == [1]
+    assert [thought.decision.depth for thought in search] == [1]
     assert search.is_stopped
 
 
