@@ -15,7 +15,6 @@ Overrides are Hydra's. A run owns one folder, runs/<name>/; Ctrl-C leaves a chec
 import contextlib
 import os
 import shutil
-import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -42,6 +41,7 @@ from experiments.arguments import UsageError
 from experiments.cli import DONE, INTERRUPTED
 from experiments.evaluation import print_table
 from experiments.match import MatchError, draw_openings
+from experiments.stopping import stopped_by_signals
 from experiments.training.algorithms import make_algorithm
 from experiments.training.config import UNUSED_KEYS, EvaluationConfig, ScheduleConfig, TrainConfig, VariantConfig
 from experiments.training.display import display
@@ -290,14 +290,8 @@ def _as_usage_errors() -> Iterator[None]:
 def _stopping() -> Iterator[list[Any]]:
     """Gives a list of functions that the first Ctrl-C or SIGTERM calls; the second ends the process as ever."""
     on_stop: list[Any] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def handle(number: int, frame: object) -> None:
-        restore()
+    def stop() -> None:
         if not on_stop:
             raise KeyboardInterrupt
         for function in on_stop:
@@ -305,9 +299,5 @@ def _stopping() -> Iterator[list[Any]]:
         with contextlib.suppress(OSError):  # written past sys.stderr, which may be in the middle of a line
             os.write(2, b"reversi: stopping; once more ends at once, without a checkpoint\n")
 
-    for number in before:
-        signal.signal(number, handle)
-    try:
+    with stopped_by_signals(stop):
         yield on_stop
-    finally:
-        restore()

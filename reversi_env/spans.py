@@ -24,7 +24,7 @@ class SpanType(types.Array):  # type: ignore[misc]  # Numba has no types
 
 
 @register_model(SpanType)
-class _SpanModel(models.StructModel):  # type: ignore[misc]
+class _SpanModel(models.StructModel):  # type: ignore[misc]  # Numba has no types
     def __init__(self, manager: Any, span: SpanType) -> None:
         super().__init__(manager, span, [("data", types.CPointer(span.dtype)), ("nitems", types.intp)])
 
@@ -32,7 +32,7 @@ class _SpanModel(models.StructModel):  # type: ignore[misc]
 unbox(SpanType)(unbox_unsupported)  # Python has arrays; a kernel makes the spans
 
 
-@box(SpanType)  # type: ignore[untyped-decorator]
+@box(SpanType)  # type: ignore[untyped-decorator]  # Numba has no types
 def _nothing_for_python(span: SpanType, value: Any, compiler: Any) -> Any:
     """Hands a caller in Python None; Numba would take the span for an array, and crash."""
     return compiler.pyapi.make_none()
@@ -42,7 +42,7 @@ def _fields(context: Any, builder: Any, array: Any, value: Any) -> Any:
     return context.make_array(array)(context, builder, value)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def _span_of(typing_context: Any, array: Any) -> Any:
     if not isinstance(array, types.Array) or array.ndim != 1 or array.layout != "C":
         return None
@@ -56,19 +56,19 @@ def _span_of(typing_context: Any, array: Any) -> Any:
     return SpanType(array.dtype)(array), generate
 
 
-@lower_builtin(len, SpanType)  # type: ignore[untyped-decorator]
+@lower_builtin(len, SpanType)  # type: ignore[untyped-decorator]  # Numba has no types
 def _length(context: Any, builder: Any, typed: Any, arguments: Any) -> Any:
     return _fields(context, builder, typed.args[0], arguments[0]).nitems
 
 
-@lower_builtin(operator.getitem, SpanType, types.Integer)  # type: ignore[untyped-decorator]
+@lower_builtin(operator.getitem, SpanType, types.Integer)  # type: ignore[untyped-decorator]  # Numba has no types
 def _read(context: Any, builder: Any, typed: Any, arguments: Any) -> Any:
     span, index = arguments
     place = builder.gep(_fields(context, builder, typed.args[0], span).data, [index])
     return context.unpack_value(builder, typed.args[0].dtype, place)
 
 
-@lower_builtin(operator.setitem, SpanType, types.Integer, types.Any)  # type: ignore[untyped-decorator]
+@lower_builtin(operator.setitem, SpanType, types.Integer, types.Any)  # type: ignore[untyped-decorator]  # Numba has no types
 def _write(context: Any, builder: Any, typed: Any, arguments: Any) -> Any:
     span, index, value = arguments
     dtype = typed.args[0].dtype

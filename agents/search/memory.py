@@ -7,7 +7,7 @@ import numpy as np
 
 from reversi_env.jit import kernel
 
-MOST_DEPTH = 200  # no game has more plies: 96 empty squares of 10×10, and nobody passes twice running
+MOST_DEPTH = 200  # no game has more plies: 10×10 has 100 squares, and nobody passes twice running
 
 NODES, MOST_NODES, GENERATION = range(3)  # a search stops when it has looked at more than MOST_NODES positions
 SURENESS = 3  # what searches some plies ahead write into a table as their confidence

@@ -30,4 +30,4 @@ def take_next(keys: np.ndarray, first: int, last: int) -> int:
     key = keys[greatest]
     keys[greatest] = keys[first]
     keys[first] = key
-    return NO_MOVE - (key & NO_MOVE)  # type: ignore[no-any-return]
+    return NO_MOVE - (key & NO_MOVE)  # type: ignore[no-any-return]  # an element of an array, whose type nobody knows
