@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from agents.agent import Agent, Decision
-from agents.evaluation import DISC, check_name, error_model_of, evaluation_of
+from agents.evaluation import check_name, error_model_of, evaluation_of
 from agents.search.memory import MOST_DEPTH
-from agents.search.midgame import FINISHED, Searcher
+from agents.search.midgame import FINISHED, Searcher, in_discs
 from agents.search.probcut import MOST_SELECTIVE, margins
 from agents.search.solver import Solver
 from reversi_env import Position, Variant
@@ -201,7 +201,7 @@ class Search:
         if memory.searcher.is_stopped:
             return None
         is_result = abs(value) >= FINISHED
-        evaluation = (value - math.copysign(FINISHED, value) if is_result else value) / DISC
+        evaluation = in_discs(value)
         line = memory.searcher.line
         return Decision(
             move=line[0],

@@ -68,6 +68,16 @@ def finished_value(player: Bitboard, opponent: Bitboard, rules: Rules) -> int:
 
 
 @kernel
+def in_discs(value: int) -> float:
+    """Returns a value in discs: an evaluation, or the score of a finished game."""
+    if value > FINISHED:
+        value -= FINISHED
+    elif value < -FINISHED:
+        value += FINISHED
+    return value / DISC
+
+
+@kernel
 def leaf_value(player: Bitboard, opponent: Bitboard, evaluation: Evaluation, rules: Rules) -> int:
     """Returns the worth of a finished game, and the evaluation of any other."""
     if status(player, opponent, legal_mask(player, opponent, rules), rules) == OVER:

@@ -15,10 +15,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from agents.evaluation import DISC, Evaluation, evaluate, evaluation_of
+from agents.evaluation import Evaluation, evaluate, evaluation_of
 from agents.search.endgame import make_marks, solve
 from agents.search.memory import GENERATION, MOST_NODES, NODES, STOPPED, UNLIMITED, is_stopped, make_memory
-from agents.search.midgame import FINISHED, search_depth
+from agents.search.midgame import in_discs, search_depth
 from agents.search.ordering import NO_MOVE
 from agents.search.transposition import MOST_GENERATIONS, WAYS, entry_words, find, make_table, move_of
 from reversi_env import Position, Variant
@@ -209,9 +209,7 @@ class Solver:
             if self._is_over_limit:
                 break
             (value,) = self._each(self._memories[:1], self._look_ahead, position, step, is_quick=step <= _QUICK_DEPTH)
-        is_result = abs(value) >= FINISHED
-        score = (abs(value) - FINISHED if is_result else abs(value)) / DISC
-        return round(math.copysign(score, value))
+        return round(in_discs(value))
 
     def _look_ahead(self, memory: np.ndarray, position: Position, depth: int) -> int:
         """Returns the evaluation `depth` plies ahead, and anything where the search was stopped."""

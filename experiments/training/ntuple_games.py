@@ -10,7 +10,7 @@ import numpy as np
 from agents.evaluation import DISC, Evaluation, evaluate
 from agents.search.endgame import make_marks, score_of
 from agents.search.memory import GENERATION, NODES, make_memory
-from agents.search.midgame import FINISHED, first_move, search_to
+from agents.search.midgame import first_move, in_discs, search_to
 from agents.search.transposition import MOST_GENERATIONS, make_table
 from reversi_env import Position, Variant
 from reversi_env.bitboard import load, nth_bit, square_of, store
@@ -121,12 +121,12 @@ def _play_game(
                 move = first_move(memories.search, rules)
             store(records.boards, 2 * row, player)
             store(records.boards, 2 * row + 1, opponent)
-            records.target[row] = _in_discs(value)
+            records.target[row] = in_discs(value)
             if is_exact:
                 records.target[row] = score_of(
                     player,
                     opponent,
-                    round(_in_discs(value) / 2) * 2,
+                    round(in_discs(value) / 2) * 2,
                     num_empties,
                     memories.solver,
                     memories.solver_table,
@@ -150,16 +150,6 @@ def _play_game(
         records.target[place] = target
         target = -target
     return row
-
-
-@kernel
-def _in_discs(value: int) -> float:
-    """Returns a value of the search in discs, that of a finished game too."""
-    if value > FINISHED:
-        value -= FINISHED
-    elif value < -FINISHED:
-        value += FINISHED
-    return value / DISC
 
 
 @kernel
