@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from agents.agent import Agent, Decision
-from agents.evaluation import check_name, error_model_of, evaluation_of
+from agents.evaluation import Evaluation, check_name, error_model_of, evaluation_of, learned_evaluation
+from agents.ntuple.tables import Tables
 from agents.search.memory import MOST_DEPTH
 from agents.search.midgame import FINISHED, Searcher, in_discs
 from agents.search.probcut import MOST_SELECTIVE, margins
@@ -84,8 +85,10 @@ class AlphaBetaConfig:
 class AlphaBetaAgent(Agent):
     """Looks some plies ahead, or as far as the time allows. The same move at every call, unless time runs out."""
 
-    def __init__(self, config: AlphaBetaConfig | None = None) -> None:
+    def __init__(self, config: AlphaBetaConfig | None = None, tables: Tables | None = None) -> None:
+        """Takes n-tuple tables that are in no folder in the place of the evaluation that the configuration names."""
         self.config = config or AlphaBetaConfig()
+        self._tables = tables
         options, defaults = asdict(replace(self.config, depth=self.config.last_depth)), asdict(AlphaBetaConfig())
         changed = [f"{key}={value}" for key, value in options.items() if value != defaults[key]]
         self.name = f"alphabeta:{','.join(changed)}"
@@ -104,18 +107,31 @@ class AlphaBetaAgent(Agent):
         """Returns a search to iterate over: a decision after each depth. Raises ValueError where the game is over."""
         if position.is_over:
             raise ValueError(f"the game is over, so there is no move to choose: {position.text}")
-        return Search(position, self.config, self._idle[position.variant])
+        idle = self._idle[position.variant]
+        try:
+            memory = idle.pop()
+        except IndexError:
+            memory = self._memory(position.variant)
+        return Search(position, self.config, memory, idle)
+
+    def _memory(self, variant: Variant) -> "_Memory":
+        if self._tables is not None:
+            return _Memory(variant, self.config, learned_evaluation(self._tables), self._tables.error_model)
+        name = self.config.evaluation
+        return _Memory(variant, self.config, evaluation_of(name, variant), error_model_of(name, variant))
 
 
 class _Memory:
     """What a search needs, to be used again by the next."""
 
-    def __init__(self, variant: Variant, config: AlphaBetaConfig) -> None:
-        self.evaluation = evaluation_of(config.evaluation, variant)
+    def __init__(
+        self, variant: Variant, config: AlphaBetaConfig, evaluation: Evaluation, error_model: np.ndarray
+    ) -> None:
+        self.evaluation = evaluation
         self.searcher = Searcher(
             variant.size,
             config.table_entries,
-            margins(error_model_of(config.evaluation, variant), config.selectivity, variant.size),
+            margins(error_model, config.selectivity, variant.size),
             MOST_SELECTIVE - config.selectivity,
         )
         self.solver = Solver(variant, 1 << (config.table_entries.bit_length() - 1), self.evaluation)
@@ -127,14 +143,12 @@ class Search:
     Steps that may take long run in a thread of their own, so that Ctrl-C ends them at once.
     """
 
-    def __init__(self, position: Position, config: AlphaBetaConfig, idle: list[_Memory]) -> None:
+    def __init__(self, position: Position, config: AlphaBetaConfig, memory: _Memory, idle: list[_Memory]) -> None:
+        """Works in `memory`, and leaves it in `idle` for the next search."""
         self._position = position
         self._config = config
         self._idle = idle
-        try:
-            self._memory = idle.pop()
-        except IndexError:
-            self._memory = _Memory(position.variant, config)
+        self._memory = memory
         self._time_s = config.time_for(position)
         self._is_stopped = False
 

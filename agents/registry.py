@@ -94,9 +94,7 @@ def _trained(folder: Path, name: str, options: Options) -> Agent:
         return _with_network(checkpoint, name, options)
     if "evaluation" in options:
         raise UsageError(f"{name} is an evaluation itself; for another: alphabeta:evaluation={options['evaluation']}")
-    tables = find_tables(checkpoint)
-    agent = AlphaBetaAgent(config_from(AlphaBetaConfig, name, {"evaluation": str(tables), **options}))
-    agent.variant = read_tables(tables).variant
+    agent = _alpha_beta(name, {"evaluation": str(find_tables(checkpoint)), **options})
     agent.name = _spelled(name, options)
     return agent
 

@@ -29,6 +29,7 @@ from experiments.match_settings import AGENTS
 from experiments.phrases import figures, phrase
 from experiments.positions import looks_like_position, read_position, start_position
 from experiments.stopping import stopped_by_signals
+from experiments.tables import signed
 from reversi_env import Position, Variant
 from reversi_env.drawing.text import shows_color, to_ansi
 from reversi_env.naming import UnknownNameError, one_of
@@ -162,7 +163,7 @@ class _Table:
         """Prints all moves, and the best one; or how the game ended."""
         position = self._position
         if position.is_over:
-            print(f"the game is over: {_signed(position.score)} for {position.color_name}")
+            print(f"the game is over: {signed(position.score)} for {position.color_name}")
             return
         self._print_moves(found)
         best = found.thoughts[-1]
@@ -198,7 +199,7 @@ class _Table:
             "" if move.thought is None else _discs_text(move.thought),
             "" if move.thought is None else _depth_text(move.thought),
             "" if move.share is None else f"{100 * move.share:.1f}%",
-            "" if move.exact_score is None else _signed(move.exact_score),
+            "" if move.exact_score is None else signed(move.exact_score),
             str(found.regrets.get(move.move, "")),
             "; ".join(f"{signs[reason.is_good]} {phrase(reason, self._position)}" for reason in move.reasons),
         )
@@ -219,12 +220,8 @@ def _discs_text(thought: Thought) -> str:
     if evaluation is None:
         return ""
     if thought.decision.is_exact or thought.is_win:
-        return ("≥ " if thought.is_win else "") + _signed(evaluation)
+        return ("≥ " if thought.is_win else "") + signed(evaluation)
     return f"{evaluation:+z.1f}"
-
-
-def _signed(score: float) -> str:
-    return f"{score:+g}" if score else "0"
 
 
 def _line(thought: Thought, position: Position) -> list[str]:

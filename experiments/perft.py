@@ -14,7 +14,8 @@ import time
 from dataclasses import asdict, dataclass
 
 from experiments.arguments import UsageError, parse, setting
-from reversi_env import Position, perft
+from experiments.positions import read_position, start_position
+from reversi_env import Position, Variant, perft
 
 ENOUGH_CPU_S = 2.0  # runs are repeated for so long
 MAX_RUNS = 99  # of the shallow depths that take microseconds
@@ -25,7 +26,7 @@ class PerftSettings:
     """Where leaves are counted from."""
 
     variant: str | None = setting(None, "the rules, else Othello of the board's size")
-    position: str | None = setting(None, "a board as text, with the side to move, else the start")
+    position: str | None = setting(None, "a board with the side to move, or the moves of a game so far, else the start")
     json: bool = setting(False, "print figures as JSON")
 
 
@@ -55,13 +56,6 @@ def count(position: Position, depth: int) -> Count:
     return Count(position.variant.name, position.text, depth, leaves, cpu_s, len(times), rate)
 
 
-def _position(text: str, variant: str | None) -> Position:
-    try:
-        return Position.from_text(text, variant)
-    except ValueError as error:
-        raise UsageError(f"position: {error}") from None
-
-
 def main(arguments: list[str]) -> int:
     """Runs `reversi perft`."""
     words, settings = parse("perft", "DEPTH", PerftSettings, __doc__ or "", arguments)
@@ -69,10 +63,8 @@ def main(arguments: list[str]) -> int:
         raise UsageError(
             f"the depth is one whole number, such as reversi perft 8; found {' '.join(words) or 'nothing'}"
         )
-    if settings.position is None:
-        position = Position("othello" if settings.variant is None else settings.variant)
-    else:
-        position = _position(settings.position, settings.variant)
+    variant = None if settings.variant is None else Variant.named(settings.variant)
+    position = start_position(variant) if settings.position is None else read_position(settings.position, variant)
     counted = count(position, int(words[0]))
     if settings.json:
         print(json.dumps(asdict(counted)))

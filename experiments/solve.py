@@ -25,16 +25,17 @@ from typing import Any
 from agents.evaluation import evaluation_of
 from agents.search.solver import Solution, Solver, table_entries_of
 from experiments.arguments import UsageError, parse, setting
+from experiments.cli import INTERRUPTED
 from experiments.positions import read_position, start_position
 from experiments.problems import SUFFIXES, Problem, read_problems
 from experiments.stopping import stopped_by_signals
+from experiments.tables import signed
 from reversi_env import Position, Variant
 from reversi_env.naming import one_of
 from reversi_env.variant import SCORINGS
 
 ONE, BEST, ALL = MOVES = ("one", "best", "all")
 WIN_DRAW_LOSS = (-1, 1)
-INTERRUPTED = 130
 
 _MOST_THREADS = 256  # more than there are cores; each has memory of its own
 _LONG_S = 1.0  # a search that takes longer tells how far it is
@@ -310,15 +311,15 @@ class _Table:
 def _score_text(solution: Solution, position: Position) -> str:
     """Returns the score or its bounds."""
     if solution.is_exact:
-        return _signed(solution.lower)
+        return signed(solution.lower)
     most = position.variant.num_squares
     match solution.lower > -most, solution.upper < most:
         case True, True:
-            return f"{_signed(solution.lower)} to {_signed(solution.upper)}"
+            return f"{signed(solution.lower)} to {signed(solution.upper)}"
         case True, False:
-            return f"≥ {_signed(solution.lower)}"
+            return f"≥ {signed(solution.lower)}"
         case False, True:
-            return f"≤ {_signed(solution.upper)}"
+            return f"≤ {signed(solution.upper)}"
     return "?"
 
 
@@ -335,7 +336,7 @@ def _verdict_text(found: Answer) -> str:
 
 
 def _expected_text(problem: Problem) -> str:
-    score = [] if problem.score is None else [_signed(problem.score)]
+    score = [] if problem.score is None else [signed(problem.score)]
     return " ".join([*score, *map(problem.position.move_name, sorted(problem.best_moves))])
 
 
@@ -343,10 +344,6 @@ def _progress(position: Position, solution: Solution) -> str:
     move = "" if solution.move is None else f" with {position.move_name(solution.move)}"
     spent = f"{solution.num_nodes:,} nodes in {solution.elapsed_s:.1f} s"
     return f"{_score_text(solution, position)}{move}, {spent}"
-
-
-def _signed(score: float) -> str:
-    return f"{score:+g}" if score else "0"
 
 
 def _names(position: Position, moves: Sequence[int]) -> str:

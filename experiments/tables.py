@@ -24,3 +24,8 @@ def print_figures(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for first, *figures in (header, *rows):
         cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True))]
         print("  ".join(cells).rstrip())
+
+
+def signed(score: float) -> str:
+    """Returns a score with its sign, which nothing has none of."""
+    return f"{score:+g}" if score else "0"

@@ -81,6 +81,11 @@ class Layout:
         """The cell of a block for the number of empty squares, int64 [size² + 1]."""
         return 1 + self._counted % self.stage_width
 
+    def count_empties(self, boards: np.ndarray) -> np.ndarray:
+        """Returns the number of empty squares of positions, int64 [N]; `boards`, uint64 [N, 2, W], holds both sides."""
+        num_discs: np.ndarray = np.bitwise_count(boards).sum(axis=(1, 2), dtype=np.int64)
+        return self.num_squares - num_discs
+
     @property
     def _counted(self) -> np.ndarray:
         return np.maximum(np.arange(self.num_squares + 1) - 1, 0)

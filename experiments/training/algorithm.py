@@ -72,7 +72,7 @@ class Algorithm(ABC):
 
     @property
     def progress(self) -> float:
-        """The share of the run that is done, by iterations or by time; 1 from the last iteration on."""
+        """The share of the run that is done, by iterations or by time; 1 from the last of several iterations on."""
         schedule, counters = self.config.schedule, self.counters
         by_time = counters.elapsed_s / schedule.duration_s if schedule.duration_s else 0.0
         return min(max(counters.iteration / max(schedule.num_iterations - 1, 1), by_time), 1.0)

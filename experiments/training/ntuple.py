@@ -6,11 +6,9 @@ positions. What comes out depends on the seed alone, whatever the number of thre
 
 import contextlib
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,9 +19,8 @@ from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
 from agents.checkpoint import Network
 from agents.evaluation import learned_evaluation
 from agents.manifest import CheckpointError
-from agents.ntuple.fit import count_empties
 from agents.ntuple.layout import layout_of
-from agents.ntuple.tables import NO_MODEL, Tables, write_tables
+from agents.ntuple.tables import NO_MODEL, Tables
 from agents.search.probcut import measured_model
 from experiments.training.algorithm import Algorithm, Counters, join_tensors, split_tensors
 from experiments.training.config import TrainConfig
@@ -111,12 +108,9 @@ class NTuple(Algorithm):
 
     @contextlib.contextmanager
     def player(self, name: str, stop: Stop) -> Iterator[Agent]:
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary) / "tables"
-            write_tables(folder, self.tables)
-            agent = AlphaBetaAgent(AlphaBetaConfig(depth=self.config.evaluation.depth, evaluation=str(folder)))
-            agent.name = name
-            yield agent
+        agent = AlphaBetaAgent(AlphaBetaConfig(depth=self.config.evaluation.depth), self.tables)
+        agent.name = name
+        yield agent
 
     def tensors(self) -> dict[str, Tensor]:
         learner = self._learner
@@ -161,7 +155,7 @@ class NTuple(Algorithm):
     def _errors(self, positions: Positions, evaluations: np.ndarray) -> dict[str, float]:
         """Returns the root mean square, in discs, of what positions lack to their targets, overall and by stage."""
         layout = self._learner.layout
-        stages = layout.stages[count_empties(positions.boards, layout)]
+        stages = layout.stages[layout.count_empties(positions.boards)]
         squares = (evaluations - positions.target) ** 2
         errors = {"held_out/error": float(np.sqrt(squares.mean()))}
         for stage in np.unique(stages).tolist():

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from agents.ntuple.fit import count_empties
 from agents.ntuple.lanes import write_cells
 from agents.ntuple.layout import NUM_VECTORS, VECTOR_LANES, Layout
 from reversi_env.bitboard import load
@@ -39,7 +38,7 @@ class NTupleLearner:
         """
         layout = self.layout
         words = num_words(layout.size)
-        stages = layout.stages[count_empties(boards[order], layout)]
+        stages = layout.stages[layout.count_empties(boards[order])]
         self.moved *= np.float32(keep)
         header = layout.packed(self.weights)
         weight_of_cell = np.concatenate([[0], layout.weight_of_cell]).astype(np.int32)  # cell 0 has none

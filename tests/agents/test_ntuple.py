@@ -14,7 +14,6 @@ from safetensors.numpy import save
 
 from agents.evaluation import DISC, LEARNED, Evaluation, check_name, evaluate, evaluation_of, learned_evaluation
 from agents.manifest import MANIFEST, CheckpointError, digest_of
-from agents.ntuple.fit import FitConfig, count_empties, fit
 from agents.ntuple.layout import UNIT, Layout, layout_of
 from agents.ntuple.patterns import patterns_of
 from agents.ntuple.tables import FORMAT_VERSION, Tables, is_tables, read_tables, write_tables
@@ -158,86 +157,9 @@ def test_weights_beyond_16_bits_are_cut() -> None:
     assert value(Position(Variant(4)), learned_evaluation(tables)) == DISC * 16
 
 
-# Fitting
-
-
-@pytest.mark.parametrize("size", [8, 10])
-def test_fit_recovers_the_weights_that_made_the_scores(size: int) -> None:
-    variant = Variant(size)
-    some = [position for position in played(variant, 40) if position.num_empties <= 8]
-    layout, truth = layout_of(size), random_tables(size)
-    scores = np.array(
-        [
-            sum(
-                truth.weights[layout.stages[position.num_empties], layout.weight_of_cell[cell - 1]]
-                for cell in cells_by_hand(position, layout)
-            )
-            for position in some
-        ],
-        np.float32,
-    )
-    fitted = fit(Tables.zeros(variant), boards_of(some), scores, FitConfig(ridge=1e-3, num_steps=50, overlap=0))
-    evaluation = learned_evaluation(fitted)
-    errors = [value(position, evaluation) / DISC - score for position, score in zip(some, scores, strict=True)]
-    assert np.std(scores) > 3
-    assert np.sqrt(np.mean(np.square(errors))) < 0.1
-
-
-def test_fit_minimizes_the_squared_error_with_its_ridge() -> None:
-    """Against the solution of the dense linear system, for one stage of 4×4."""
-    variant, ridge = Variant(4), 2.0
-    some = [position for position in played(variant, 60) if position.num_empties in (5, 6)]
-    scores = np.random.default_rng(3).normal(scale=5, size=len(some)).astype(np.float32)
-    before = random_tables(4)
-    layout = before.layout
-    stage = layout.stages[5]
-    matrix = np.zeros((len(some), layout.num_weights))
-    for row, position in enumerate(some):
-        np.add.at(matrix[row], layout.weight_of_cell[np.array(cells_by_hand(position, layout)) - 1], 1)
-    seen = matrix.any(axis=0)
-    matrix = matrix[:, seen]
-    wanted = np.linalg.solve(
-        matrix.T @ matrix + ridge * np.eye(matrix.shape[1]), matrix.T @ (scores - matrix @ before.weights[stage, seen])
-    )
-    fitted = fit(before, boards_of(some), scores, FitConfig(ridge=ridge, num_steps=300, overlap=0))
-    change = fitted.weights - before.weights
-    np.testing.assert_allclose(change[stage, seen], wanted, atol=1e-3)
-    assert not change[stage, ~seen].any()
-    assert not np.delete(change, stage, axis=0).any()
-
-
-def test_fit_does_not_depend_on_the_number_of_threads() -> None:
-    variant = Variant(6)
-    some = played(variant, 10)
-    scores = np.random.default_rng(3).normal(size=len(some)).astype(np.float32)
-    one, two = (fit(Tables.zeros(variant), boards_of(some), scores, num_threads=number) for number in (1, 2))
-    np.testing.assert_array_equal(one.weights, two.weights)
-
-
-def test_overlap_teaches_a_stage_from_its_neighbors() -> None:
-    variant = Variant(8)
-    some = [position for position in played(variant, 5) if position.num_empties == 30]
-    scores = np.full(len(some), 10, np.float32)
-    stages = [
-        set(
-            np.flatnonzero(
-                fit(Tables.zeros(variant), boards_of(some), scores, FitConfig(overlap=o)).weights.any(axis=1)
-            )
-        )
-        for o in (0, 0.5, 1)
-    ]
-    assert stages == [{7}, {7, 6}, {8, 7, 6}]  # 30 empty squares are the second number of stage 7, which has 29 to 32
-
-
 def test_count_empties_counts_both_words() -> None:
     some = played(Variant(10), 2)
-    assert count_empties(boards_of(some), layout_of(10)).tolist() == [position.num_empties for position in some]
-
-
-@pytest.mark.parametrize("wrong", [{"ridge": -1.0}, {"ridge": float("nan")}, {"num_steps": 0}, {"overlap": -0.5}])
-def test_fit_config_names_a_wrong_value(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        FitConfig(**wrong)  # type: ignore[arg-type]
+    assert layout_of(10).count_empties(boards_of(some)).tolist() == [position.num_empties for position in some]
 
 
 # Files
