@@ -14,9 +14,9 @@ of many a thousandth. Solving takes these CPU milliseconds by the number of empt
 random games:
 
     empty squares    14   13   12   10    8    6    4
-    othello          31   15   10    5    3    2    1
-    anti-reversi     66   28   14    7    4    2    1
-    othello-10x10   145   68   32   12    5    2    1
+    othello          23   17    9    7    3    1    1
+    anti-reversi     49   25   15    5    4    2    1
+    othello-10x10   138   66   23    8    3    1    1
 """
 
 import operator
