@@ -30,6 +30,7 @@ DISC = 100  # an evaluation of so much is one disc
 DISCS, POSITIONAL, MOBILITY, NTUPLE = 0, 1, 2, 3
 KINDS = {"discs": DISCS, "positional": POSITIONAL, "mobility": MOBILITY}  # those that every variant has
 LEARNED = "ntuple"  # the name of the tables that come along for a size and a goal
+HANDMADE = "mobility"  # the best of KINDS
 WEIGHTS = Path(__file__).parent / "weights"  # where those lie
 
 # What "mobility" counts, the side to move's less the other side's. The terms are those of Rosenbloom, "A World-
@@ -118,10 +119,19 @@ def shipped_tables(variant: Variant) -> Path:
     folder = WEIGHTS / f"{LEARNED}-{variant.size}x{variant.size}{goal}"
     if not is_tables(folder):
         raise UsageError(
-            f"no n-tuple tables come along for {variant.name}; `reversi train algorithm=ntuple variant={variant.name}` "
-            "learns some, and their folder is an evaluation too"
+            f"no n-tuple tables come along for {variant.name}; `reversi train experiment=ntuple "
+            f"variant.size={variant.size} variant.goal={variant.goal}` learns some; their folder is an evaluation too"
         )
     return folder
+
+
+def best_evaluation(variant: Variant) -> str:
+    """Returns the name of the best evaluation that comes along for a variant: the learned one, where there is one."""
+    try:
+        shipped_tables(variant)
+    except UsageError:
+        return HANDMADE
+    return LEARNED
 
 
 def _changed_ns(place: Path) -> int:

@@ -10,24 +10,24 @@ import numpy as np
 
 from agents.agent import Agent, Decision
 from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
-from agents.evaluation import DISC, LEARNED, evaluation_of, shipped_tables
+from agents.evaluation import DISC, HANDMADE, LEARNED, best_evaluation, evaluation_of
 from agents.search.midgame import Searcher
-from reversi_env import Position, Variant
-from reversi_env.naming import UnknownNameError, UsageError
+from reversi_env import Position
+from reversi_env.naming import UnknownNameError
 
 MISTAKE = 4 * DISC  # a move that loses as much against the best one
 # How often easy makes a mistake where there is one. Tuned by 100 games of anti-Reversi each: at 0.2 it lost 83 to
 # medium, too few, and at 0.5 it lost 57 to random moves, too many; at 0.35 it lost 96 and 35.
 MISTAKE_RATE = 0.35
 
-_HANDMADE = "mobility"  # the evaluation where none is learned
 _EASY_DEPTH = 2  # the move and the reply to it: what a player sees who looks at the board
 _EASY_TABLE = 1 << 8  # entries; two plies meet few positions
 
+EXPERT = AlphaBetaConfig(time_limit_s=1.0, evaluation=LEARNED, selectivity=3, table_entries=1 << 20)
 _SEARCHES = {
-    "medium": AlphaBetaConfig(depth=2, exact=0, evaluation=_HANDMADE),
-    "hard": AlphaBetaConfig(depth=5, exact=10, evaluation=_HANDMADE),
-    "expert": AlphaBetaConfig(time_limit_s=1.0, evaluation=LEARNED, selectivity=3, table_entries=1 << 20),
+    "medium": AlphaBetaConfig(depth=2, exact=0, evaluation=HANDMADE),
+    "hard": AlphaBetaConfig(depth=5, exact=10, evaluation=HANDMADE),
+    "expert": EXPERT,
 }
 LEVELS = ("easy", *_SEARCHES)  # each stronger than the one before
 
@@ -37,15 +37,6 @@ def level(name: str) -> Agent:
     if name not in LEVELS:
         raise UnknownNameError("level", name, LEVELS)
     return EasyAgent() if name == "easy" else LevelAgent(name, _SEARCHES[name])
-
-
-def evaluation_for(variant: Variant) -> str:
-    """Returns the name of the best evaluation that comes along for a variant: the learned one, where there is one."""
-    try:
-        shipped_tables(variant)
-    except UsageError:
-        return _HANDMADE
-    return LEARNED
 
 
 class EasyAgent(Agent):
@@ -72,7 +63,7 @@ class EasyAgent(Agent):
         variant = position.variant
         searcher = Searcher(variant.size, _EASY_TABLE)
         (values,) = searcher.move_values(
-            player, opponent, _EASY_DEPTH, evaluation_of(_HANDMADE, variant), variant.rules
+            player, opponent, _EASY_DEPTH, evaluation_of(HANDMADE, variant), variant.rules
         ).tolist()
         best = max(values)
         return {move: best - values[move] for move in position.legal_moves}
@@ -90,7 +81,7 @@ class LevelAgent(Agent):
         """Returns the best move found; `rng` is not used. Raises ValueError where the game is over."""
         evaluation = self.config.evaluation
         if evaluation == LEARNED:
-            evaluation = evaluation_for(position.variant)
+            evaluation = best_evaluation(position.variant)
         if evaluation not in self._players:
             self._players[evaluation] = AlphaBetaAgent(replace(self.config, evaluation=evaluation))
         return self._players[evaluation].select(position, rng)

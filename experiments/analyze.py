@@ -6,10 +6,11 @@
     reversi analyze f5d6 level:hard                          the one decision of any other agent
     reversi analyze --variant anti-reversi                   from the start, until Ctrl-C
 
-Without an agent it is the best search there is. That, and alphabeta, look deeper and deeper until Ctrl-C or a limit, a
-line for each depth, and near the end play the game out: then it says exact. Evaluations and scores are in discs, for
-the side to move. All moves follow, with what is good (+) and bad (-) about them; alphabeta values them --moves-depth
-plies ahead, and near the end there are the exact score of each, and what it loses.
+Without an agent it is the best search there is: level:expert without its second. That, and alphabeta, look deeper and
+deeper until Ctrl-C or a limit, a line for each depth, and near the end play the game out: then it says exact.
+Evaluations and scores are in discs, for the side to move. All moves follow, with what is good (+) and bad (-) about
+them; alphabeta values them --moves-depth plies ahead, and near the end there are the exact score of each, and what it
+loses.
 """
 
 import contextlib
@@ -21,7 +22,8 @@ from typing import Any
 import agents
 from agents.agent import Agent
 from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
-from agents.levels import evaluation_for
+from agents.evaluation import best_evaluation
+from agents.levels import EXPERT
 from agents.search.memory import MOST_DEPTH
 from experiments.analysis import Analysis, Deepening, Move, Thought, decided, moves_of
 from experiments.arguments import UsageError, parse, setting
@@ -35,7 +37,6 @@ from reversi_env.drawing.text import shows_color, to_ansi
 from reversi_env.naming import UnknownNameError, one_of
 from reversi_env.variant import SCORINGS
 
-BEST = "alphabeta:evaluation={evaluation},selectivity=3,table_entries=1048576"  # level:expert without its time limit
 LIMITS = ("depth", "time_limit_s", "nodes")  # fields of AlphaBetaConfig
 
 
@@ -128,8 +129,9 @@ def _agent(spec: str, is_alone: bool) -> Agent:
 
 
 def _best_agent(variant: Variant) -> Agent:
-    """Returns the best search there is, by a name that can be typed."""
-    name = BEST.format(evaluation=evaluation_for(variant))
+    """Returns level:expert without its time limit, by a name that can be typed."""
+    evaluation = best_evaluation(variant)
+    name = f"alphabeta:evaluation={evaluation},selectivity={EXPERT.selectivity},table_entries={EXPERT.table_entries}"
     agent = agents.make(name)
     agent.name = name
     return agent

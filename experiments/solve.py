@@ -8,7 +8,8 @@
 
 Scores are in discs for the side to move; those of files give the empties to the winner (tournament scoring). The best
 move is one of the best, all of them with `--moves best`. Where time, nodes or Ctrl-C end a search, it says what is
-proven: bounds of the score, and the best move known, marked "?". Exit code 1 when a file says otherwise.
+proven: bounds of the score, and the best move known, marked "?". Exit code 1 when a file says otherwise, 130 after
+Ctrl-C. A TSV names its columns in the first line: board64 and side, and perhaps id, score and best_moves.
 """
 
 import contextlib
@@ -16,13 +17,14 @@ import json
 import os
 import re
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agents.evaluation import evaluation_of
+from agents.evaluation import best_evaluation, evaluation_of
 from agents.search.solver import Solution, Solver, table_entries_of
 from experiments.arguments import UsageError, parse, setting
 from experiments.cli import INTERRUPTED
@@ -39,6 +41,7 @@ WIN_DRAW_LOSS = (-1, 1)
 
 _MOST_THREADS = 256  # more than there are cores; each has memory of its own
 _LONG_S = 1.0  # a search that takes longer tells how far it is
+_TOLD_EVERY_S = 10.0
 _WINDOW = re.compile(r"\s*([+-]?\d{1,3})\s*,\s*([+-]?\d{1,3})\s*")
 _RULE = "a window is two scores LOW,HIGH, the lower first, as in --window=-1,1"
 
@@ -130,7 +133,8 @@ class Answer:
                 return False
             if move in problem.best_moves and of_move.upper < solution.lower:
                 return False
-        return True if problem.is_told and self.is_proven else None
+        is_compared = problem.score is not None or solution.is_exact
+        return True if problem.is_told and is_compared and self.is_proven else None
 
 
 def answer(
@@ -141,8 +145,9 @@ def answer(
     time_limit_s: float | None = None,
     node_limit: int | None = None,
     show_progress: bool = False,
+    is_unwanted: Callable[[], bool] | None = None,
 ) -> Answer:
-    """Returns what the limits and `solver.stop` leave time to prove of a problem; `moves` is one of MOVES."""
+    """Returns what the limits, `solver.stop` and `is_unwanted` leave time to prove; `moves` is one of MOVES."""
     position = problem.position
 
     def tell(about: str, solution: Solution) -> None:
@@ -151,7 +156,7 @@ def answer(
 
     if moves == ONE or position.is_over:
         solution = solver.solve(
-            position, window, time_limit_s, node_limit, lambda solution: tell(problem.name, solution)
+            position, window, time_limit_s, node_limit, lambda solution: tell(problem.name, solution), is_unwanted
         )
         return Answer(problem, solution, moves, window)
     of_moves = solver.solve_moves(
@@ -159,6 +164,7 @@ def answer(
         time_limit_s=time_limit_s,
         node_limit=node_limit,
         report=lambda move, solution: tell(f"{problem.name} {position.move_name(move)}", solution),
+        is_unwanted=is_unwanted,
         best_only=moves == BEST,
     )
     return Answer(problem, _of_all(of_moves), moves, None, of_moves)
@@ -214,7 +220,7 @@ class _Session:
         for problem in problems:
             solver = self._solver_for(problem.position.variant)
             began = time.process_time()
-            with self._stopping(solver):
+            with self._stopping(solver), _telling(solver, problem.name):
                 found = answer(
                     solver,
                     problem,
@@ -223,6 +229,7 @@ class _Session:
                     self.settings.time_limit_s,
                     self.settings.nodes,
                     show_progress=True,
+                    is_unwanted=lambda: self.is_interrupted,
                 )
             yield replace(found, cpu_s=time.process_time() - began)
             if self.is_interrupted:
@@ -231,14 +238,13 @@ class _Session:
     def _solver_for(self, variant: Variant) -> Solver:
         if self._solver is None or self._solver.variant != variant:
             settings = self.settings
-            evaluation = None if settings.evaluation is None else evaluation_of(settings.evaluation, variant)
+            evaluation = evaluation_of(settings.evaluation or best_evaluation(variant), variant)
             try:
                 entries = table_entries_of(settings.hash_mb, variant.size)
                 self._solver = Solver(variant, entries, evaluation, settings.threads)
             except (MemoryError, OverflowError, ValueError):
                 raise UsageError(f"hash_mb: there is no memory for {settings.hash_mb:g} MB") from None
-            last_square = "XO-" + "X" * (variant.num_squares - 3) + " X"
-            self._solver.solve(Position.from_text(last_square, variant))  # compiles, which no time limit should pay for
+            self._solver.compile()
         return self._solver
 
     def _stopping(self, solver: Solver) -> contextlib.AbstractContextManager[None]:
@@ -247,6 +253,25 @@ class _Session:
             solver.stop()
 
         return stopped_by_signals(stop)
+
+
+@contextlib.contextmanager
+def _telling(solver: Solver, about: str) -> Iterator[None]:
+    """Tells from time to time on stderr how far a long search is, of which nothing else is heard for minutes."""
+    began, is_done = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        while not is_done.wait(_TOLD_EVERY_S):
+            spent = f"{solver.num_nodes:,} nodes in {time.monotonic() - began:.0f} s"
+            print(f"{about}: {spent} so far", file=sys.stderr, flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        teller.join()
 
 
 def main(arguments: list[str]) -> int:

@@ -1,8 +1,12 @@
-"""Exact search to the end of the game: is a score more than `alpha`? See last_squares.py for what the answer means.
+"""Search to the end of the game: is a score more than `alpha`? See last_squares.py for what the answer means.
 
 Three tiers by the number of empty squares, each calling itself and the one below: `score_few` tries the squares as they
 come, `solve_middle` orders the moves by the opponent's mobility and remembers positions, `solve_deep` orders them by an
 evaluation as well, looks for a reply's bound in the table before it searches, can be stopped, and shares the work.
+
+What they find is proven, unless there is an END_MARGIN in memory. Then `solve_deep` guesses: where a search some plies
+ahead misses `alpha` by that margin it is believed, as in `probcut`. With a good evaluation that takes a hundredth of
+the time and is seldom far from the score; and it leaves good moves in the table.
 
 Threads that solve the same position over one table share the work by themselves: what one has found the others read
 there, and a move that one is looking at the others leave for later (Weill, "The ABDADA Distributed Minimax Search
@@ -11,14 +15,15 @@ Algorithm", ICCA Journal 19, 1996, with marks in a table of their own).
 
 import numpy as np
 
-from agents.evaluation import Evaluation, evaluate
+from agents.evaluation import DISC, Evaluation, evaluate
 from agents.search.last_squares import UNKNOWN, odd_quadrants, score_few
-from agents.search.memory import GENERATION, KEYS, NODES, is_stopped
-from agents.search.midgame import UNBOUNDED, search_leaves, with_spans
+from agents.search.memory import END_MARGIN, GENERATION, KEYS, NODES, ROW, is_stopped
+from agents.search.midgame import UNBOUNDED, in_hundredths, search_leaves, search_null, with_spans
 from agents.search.ordering import FIRST, NO_MOVE, key_of, take_next
 from agents.search.stability import most_score
 from agents.search.transposition import (
     EXACT,
+    GUESSED,
     bucket_of,
     confidence_of,
     facts_of,
@@ -34,14 +39,17 @@ from reversi_env.rules import Rules, final_score, legal_mask, play
 from reversi_env.spans import span_of
 from reversi_env.vectors import bit, count, is_empty, lowest, overlap, union, without, without_lowest
 
-FEW, MIDDLE = 7, 9  # the most empty squares of the lower two tiers; on FFO 28 to 37 a MIDDLE of 8 or 10 was no better
-LOOKING = 13  # from so many empty squares on, moves are ordered by a search one ply ahead
+# The most empty squares of the lower two tiers; a FEW of 6 or 8 or a MIDDLE of 10 is as fast, one of 8 a third slower.
+FEW, MIDDLE = 7, 9
+LOOKING = 15  # from so many empty squares on, moves are ordered by a search one ply ahead
+GUESSING = 12  # from so many empty squares on a guess may believe a search two plies ahead or more
 SHARED = 13  # from so many empty squares on, threads leave each other's moves for later
 
 _MARKS = 1 << 12
+_MOST_AHEAD = 8  # plies
 _REPLY = 16  # what a reply costs a move's rank; one to a corner costs as much again
 _ODD = 8  # what a square in an odd quadrant is worth
-_DEEP_REPLY = 300  # the same beside an evaluation, in hundredths of a disc; 200 and 450 looked at 4 to 5 % more
+_DEEP_REPLY = 400  # the same beside an evaluation, in hundredths of a disc; 200 looked at 5 % more
 _DEEP_ODD = 30
 
 
@@ -58,9 +66,9 @@ def stability_bound(player: Bitboard, opponent: Bitboard, alpha: int, empties: B
 
 
 @kernel
-def answer_in(facts: np.uint64, alpha: int) -> int:
-    """Returns a score that answers whether a position's exceeds `alpha`, where the facts about it do, else UNKNOWN."""
-    if confidence_of(facts) == EXACT:
+def answer_in(facts: np.uint64, alpha: int, confidence: int) -> int:
+    """Returns a score that answers whether a position's exceeds `alpha`, where the facts do so surely, else UNKNOWN."""
+    if confidence_of(facts) >= confidence:
         if lower_of(facts) > alpha:
             return lower_of(facts)
         if upper_of(facts) <= alpha:
@@ -77,14 +85,45 @@ def remember_score(
     score: int,
     num_empties: int,
     move: int,
+    confidence: int,
     memory: np.ndarray,
     rules: Rules,
 ) -> None:
     """Writes into the table what a search with `alpha` found."""
     most = rules.size * rules.size
     lower, upper = (score, most) if score > alpha else (-most, score)
-    facts = facts_of(lower, upper, num_empties, EXACT, move, memory[GENERATION])
+    facts = facts_of(lower, upper, num_empties, confidence, move, memory[GENERATION])
     remember(table, player, opponent, facts)
+
+
+@kernel
+def rank_middle(
+    player: Bitboard,
+    opponent: Bitboard,
+    legal: Bitboard,
+    odd: Bitboard,
+    first: int,
+    memory: np.ndarray,
+    corners: Bitboard,
+    rules: Rules,
+) -> int:
+    """Writes a key for each move into `memory`, from `first` on, and returns the place after the last.
+
+    First comes what leaves few replies.
+    """
+    last = first
+    while not is_empty(legal):
+        index = lowest(legal)
+        move = bit(index, legal)
+        legal = without_lowest(legal)
+        after = play(player, opponent, move, rules)
+        replies = legal_mask(after[0], after[1], rules)
+        rank = -_REPLY * (count(replies) + count(overlap(replies, corners)))
+        if not is_empty(overlap(move, odd)):
+            rank += _ODD
+        memory[last] = key_of(rank, index)
+        last += 1
+    return last
 
 
 @kernel
@@ -109,7 +148,7 @@ def solve_middle(
     if most <= alpha:
         return most
     facts = find(table, player, opponent, memory[GENERATION])
-    answer = answer_in(facts, alpha)
+    answer = answer_in(facts, alpha, EXACT)
     if answer != UNKNOWN:
         return answer
     good_move = move_of(facts) if facts != 0 else NO_MOVE
@@ -118,31 +157,28 @@ def solve_middle(
         if is_empty(legal_mask(opponent, player, rules)):
             return final_score(player, opponent, rules)
         return -solve_middle(opponent, player, -alpha - 1, num_empties, first, memory, table, corners, rules)
-    last = first
-    while not is_empty(legal):
-        index = lowest(legal)
-        move = bit(index, legal)
-        legal = without_lowest(legal)
-        after = play(player, opponent, move, rules)
-        replies = legal_mask(after[0], after[1], rules)
-        rank = -_REPLY * (count(replies) + count(overlap(replies, corners)))
-        if not is_empty(overlap(move, odd)):
-            rank += _ODD
-        memory[last] = key_of(FIRST if index == good_move else rank, index)
-        last += 1
     best, best_move = UNKNOWN, good_move
     below = num_empties - 1
-    for place in range(first, last):
-        index = take_next(memory, place, last)
-        memory[NODES] += 1
-        after = play(player, opponent, bit(index, player), rules)
-        score = -solve_middle(after[0], after[1], -alpha - 1, below, last, memory, table, corners, rules)
-        if score > best:
-            best = score
-            if score > alpha:
-                best_move = index
-                break
-    remember_score(table, player, opponent, alpha, best, num_empties, best_move, memory, rules)
+    for stage in range(2):  # the move that the table holds is tried before time is spent on putting the others in order
+        last = first
+        if stage == 1:
+            last = rank_middle(player, opponent, legal, odd, first, memory, corners, rules)
+        elif good_move != NO_MOVE:
+            memory[last] = key_of(FIRST, good_move)
+            last += 1
+            legal = without(legal, bit(good_move, legal))
+        for place in range(first, last):
+            index = take_next(memory, place, last)
+            memory[NODES] += 1
+            after = play(player, opponent, bit(index, player), rules)
+            score = -solve_middle(after[0], after[1], -alpha - 1, below, last, memory, table, corners, rules)
+            if score > best:
+                best, best_move = score, index
+                if score > alpha:
+                    break
+        if best > alpha:
+            break
+    remember_score(table, player, opponent, alpha, best, num_empties, best_move, EXACT, memory, rules)
     return best
 
 
@@ -152,7 +188,6 @@ def rank_deep(
     opponent: Bitboard,
     legal: Bitboard,
     odd: Bitboard,
-    good_move: int,
     num_empties: int,
     first: int,
     memory: np.ndarray,
@@ -161,24 +196,22 @@ def rank_deep(
 ) -> int:
     """Writes a key for each move into `memory`, from `first` on, and returns the place after the last.
 
-    First comes `good_move`, then what leaves few replies and a bad evaluation.
+    First comes what leaves few replies and a bad evaluation.
     """
     last = first
     while not is_empty(legal):
         index = lowest(legal)
         move = bit(index, legal)
         legal = without_lowest(legal)
-        rank = FIRST
-        if index != good_move:
-            after = play(player, opponent, move, rules)
-            replies = legal_mask(after[0], after[1], rules)
-            rank = -_DEEP_REPLY * (count(replies) + count(overlap(replies, evaluation.corners)))
-            if num_empties >= LOOKING:
-                rank -= search_leaves(after[0], after[1], UNBOUNDED, memory, evaluation, rules)
-            else:
-                rank -= evaluate(after[0], after[1], evaluation, rules)
-            if not is_empty(overlap(move, odd)):
-                rank += _DEEP_ODD
+        after = play(player, opponent, move, rules)
+        replies = legal_mask(after[0], after[1], rules)
+        rank = -_DEEP_REPLY * (count(replies) + count(overlap(replies, evaluation.corners)))
+        if num_empties >= LOOKING:
+            rank -= search_leaves(after[0], after[1], UNBOUNDED, memory, evaluation, rules)
+        else:
+            rank -= evaluate(after[0], after[1], evaluation, rules)
+        if not is_empty(overlap(move, odd)):
+            rank += _DEEP_ODD
         memory[last] = key_of(rank, index)
         last += 1
     return last
@@ -190,17 +223,56 @@ def known_answer(
     opponent: Bitboard,
     alpha: int,
     legal: Bitboard,
+    confidence: int,
     memory: np.ndarray,
     table: np.ndarray,
     rules: Rules,
 ) -> int:
-    """Returns a score more than `alpha` that the table knows of one of the moves, else UNKNOWN."""
+    """Returns a score more than `alpha` that the table surely knows of one of the moves, else UNKNOWN."""
     while not is_empty(legal):
         after = play(player, opponent, bit(lowest(legal), legal), rules)
         legal = without_lowest(legal)
         facts = find(table, after[0], after[1], memory[GENERATION])
-        if confidence_of(facts) == EXACT and -upper_of(facts) > alpha:
+        if confidence_of(facts) >= confidence and -upper_of(facts) > alpha:
             return -upper_of(facts)
+    return UNKNOWN
+
+
+@kernel
+def confidence_at(num_empties: int, memory: np.ndarray) -> int:
+    """Returns how sure the score of a position is: proven or guessed."""
+    return GUESSED if num_empties >= GUESSING and memory[END_MARGIN] > 0 else EXACT
+
+
+@kernel
+def likely_score(
+    player: Bitboard,
+    opponent: Bitboard,
+    alpha: int,
+    num_empties: int,
+    first: int,
+    memory: np.ndarray,
+    table: np.ndarray,
+    evaluation: Evaluation,
+    rules: Rules,
+) -> int:
+    """Returns a score that a search some plies ahead makes likely enough, else UNKNOWN.
+
+    It is not begun where the evaluation does not say so too.
+    """
+    margin, most = memory[END_MARGIN], rules.size * rules.size
+    high, low = DISC * (alpha + 1) + margin, DISC * alpha - margin
+    estimate = evaluate(player, opponent, evaluation, rules)
+    depth = min(2 * (num_empties // 4 - 2), _MOST_AHEAD)
+    ply = (first - KEYS) // ROW + 1  # whose room for moves lies behind `first`
+    if estimate >= high:
+        ahead = in_hundredths(search_null(player, opponent, high, depth, ply, memory, table, evaluation, rules))
+        if ahead >= high:
+            return min(int((ahead - margin) // DISC), most)
+    elif estimate < low:
+        ahead = in_hundredths(search_null(player, opponent, low, depth, ply, memory, table, evaluation, rules))
+        if ahead < low:
+            return max(int(-((-ahead - margin) // DISC)), -most)
     return UNKNOWN
 
 
@@ -226,8 +298,9 @@ def solve_deep(
     most = stability_bound(player, opponent, alpha, empties, rules)
     if most <= alpha:
         return most
+    confidence = confidence_at(num_empties, memory)
     facts = find(table, player, opponent, memory[GENERATION])
-    answer = answer_in(facts, alpha)
+    answer = answer_in(facts, alpha, confidence)
     if answer != UNKNOWN:
         return answer
     good_move = move_of(facts) if facts != 0 else NO_MOVE
@@ -236,43 +309,53 @@ def solve_deep(
         if is_empty(legal_mask(opponent, player, rules)):
             return final_score(player, opponent, rules)
         return -solve_deep(opponent, player, -alpha - 1, num_empties, first, memory, table, marks, evaluation, rules)
-    known = known_answer(player, opponent, alpha, legal, memory, table, rules)
-    if known > alpha:
-        return known
-    odd = odd_quadrants(empties, rules)
-    last = rank_deep(player, opponent, legal, odd, good_move, num_empties, first, memory, evaluation, rules)
-    best, best_move = UNKNOWN, good_move
     below = num_empties - 1
+    answer = known_answer(player, opponent, alpha, legal, confidence_at(below, memory), memory, table, rules)
+    if answer == UNKNOWN and confidence == GUESSED:
+        answer = likely_score(player, opponent, alpha, num_empties, first, memory, table, evaluation, rules)
+    if answer != UNKNOWN:
+        return answer
+    odd = odd_quadrants(empties, rules)
+    best, best_move = UNKNOWN, good_move
     is_shared = len(marks) > 0 and num_empties >= SHARED
-    place, end = first, last
-    num_later = 0
-    while place < end:
-        index = take_next(memory, place, last) if place < last else memory[place - last + first]
-        after = play(player, opponent, bit(index, player), rules)
-        mark, seat = 0, 0
-        if is_shared:
-            mark = bucket_of(table, after[0], after[1]) + 1
-            seat = mark // 8 & (len(marks) - 1)
-            if first < place < last and marks[seat] == mark:
-                memory[first + num_later] = index  # over a key that has been taken
-                num_later += 1
-                end += 1
-                place += 1
-                continue
-            marks[seat] = mark
-        memory[NODES] += 1
-        score = -solve_deep(after[0], after[1], -alpha - 1, below, last, memory, table, marks, evaluation, rules)
-        if is_shared:
-            marks[seat] = 0
-        if is_stopped(memory):
-            return alpha
-        if score > best:
-            best = score
-            if score > alpha:
-                best_move = index
-                break
-        place += 1
-    remember_score(table, player, opponent, alpha, best, num_empties, best_move, memory, rules)
+    for stage in range(2):  # as in `solve_middle`
+        last = first
+        if stage == 1:
+            last = rank_deep(player, opponent, legal, odd, num_empties, first, memory, evaluation, rules)
+        elif good_move != NO_MOVE:
+            memory[last] = key_of(FIRST, good_move)
+            last += 1
+            legal = without(legal, bit(good_move, legal))
+        place, end = first, last
+        num_later = 0
+        while place < end:
+            index = take_next(memory, place, last) if place < last else memory[place - last + first]
+            after = play(player, opponent, bit(index, player), rules)
+            mark, seat = 0, 0
+            if is_shared:
+                mark = bucket_of(table, after[0], after[1]) + 1
+                seat = mark // 8 & (len(marks) - 1)
+                if best > UNKNOWN and place < last and marks[seat] == mark:
+                    memory[first + num_later] = index  # over a key that has been taken
+                    num_later += 1
+                    end += 1
+                    place += 1
+                    continue
+                marks[seat] = mark
+            memory[NODES] += 1
+            score = -solve_deep(after[0], after[1], -alpha - 1, below, last, memory, table, marks, evaluation, rules)
+            if is_shared:
+                marks[seat] = 0
+            if is_stopped(memory):
+                return alpha
+            if score > best:
+                best, best_move = score, index
+                if score > alpha:
+                    break
+            place += 1
+        if best > alpha:
+            break
+    remember_score(table, player, opponent, alpha, best, num_empties, best_move, confidence, memory, rules)
     return best
 
 
@@ -288,7 +371,10 @@ def solve(
     evaluation: Evaluation,
     rules: Rules,
 ) -> int:
-    """Returns a score that answers whether a position's exceeds `alpha`, and anything once the search is stopped."""
+    """Returns a score that says whether a position's exceeds `alpha`, and anything once the search is stopped.
+
+    It is a guess where there is an END_MARGIN in memory.
+    """
     return solve_deep(
         player,
         opponent,
@@ -307,7 +393,7 @@ def solve(
 def score_of(
     player: Bitboard,
     opponent: Bitboard,
-    guess: int,
+    likely: int,
     num_empties: int,
     memory: np.ndarray,
     table: np.ndarray,
@@ -315,9 +401,9 @@ def score_of(
     evaluation: Evaluation,
     rules: Rules,
 ) -> int:
-    """Returns a position's score, sought from `guess` on as `Solver` does: for searches that nobody stops."""
+    """Returns a position's score, sought from `likely` on as `Solver` does: for searches that nobody stops."""
     upper = rules.size * rules.size
-    lower, score = -upper, guess
+    lower, score = -upper, likely
     while lower < upper:
         alpha = min(max(score, lower + 1), upper) - 1
         score = solve(player, opponent, alpha, num_empties, memory, table, marks, evaluation, rules)

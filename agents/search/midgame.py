@@ -30,6 +30,7 @@ from agents.search.memory import (
 )
 from agents.search.ordering import FIRST, NO_MOVE, key_of, take_next
 from agents.search.transposition import (
+    GUESSED,
     MOST_GENERATIONS,
     confidence_of,
     depth_of,
@@ -68,13 +69,19 @@ def finished_value(player: Bitboard, opponent: Bitboard, rules: Rules) -> int:
 
 
 @kernel
-def in_discs(value: int) -> float:
-    """Returns a value in discs: an evaluation, or the score of a finished game."""
+def in_hundredths(value: int) -> int:
+    """Returns a value as hundredths of a disc: an evaluation, or the score of a finished game."""
     if value > FINISHED:
         value -= FINISHED
     elif value < -FINISHED:
         value += FINISHED
-    return value / DISC
+    return value
+
+
+@kernel
+def in_discs(value: int) -> float:
+    """Returns a value in discs: an evaluation, or the score of a finished game."""
+    return in_hundredths(value) / DISC
 
 
 @kernel
@@ -179,7 +186,7 @@ def search_null(
     good_move = NO_MOVE
     facts = find(table, player, opponent, memory[GENERATION])
     if facts != 0:
-        if depth_of(facts) == depth and confidence_of(facts) >= memory[SURENESS]:
+        if depth_of(facts) == depth and memory[SURENESS] <= confidence_of(facts) < GUESSED:
             if lower_of(facts) >= beta:
                 return lower_of(facts)
             if upper_of(facts) < beta:
@@ -187,7 +194,7 @@ def search_null(
         good_move = move_of(facts)
 
     margin = 0
-    if 2 < depth < MARGIN_DEPTHS:
+    if 2 < depth < MARGIN_DEPTHS and -FINISHED < beta < FINISHED:
         num_empties = rules.size * rules.size - count(player) - count(opponent)
         margin = memory[MARGINS + depth * ROW + num_empties]
     if margin != 0:

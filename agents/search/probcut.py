@@ -50,6 +50,7 @@ def margins(model: np.ndarray, selectivity: int, size: int) -> np.ndarray | None
     enough = np.ceil(CONFIDENCES[selectivity] * spread).clip(1, FINISHED)
     table: np.ndarray = enough.astype(np.int64).reshape(MARGIN_DEPTHS, ROW)
     table[:LEAST_DEPTH] = 0
+    table[(num_empties <= depth).reshape(table.shape)] = 0  # such a search sees the end, of which no evaluation tells
     return table
 
 

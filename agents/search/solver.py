@@ -2,7 +2,9 @@
 
 The score is found by questions whether it exceeds a number (see endgame.py), each of which moves a bound of it: Plaat,
 Schaeffer, Pijls and de Bruin, "Best-first fixed-depth minimax algorithms", Artificial Intelligence 87 (1996), MTD(f).
-So a solution can be stopped at any moment, and then holds bounds that are proven.
+So a solution can be stopped at any moment, and then holds bounds that are proven. The fewest questions are needed from
+the score itself on, so with many empty squares it is guessed first, by the same questions to a search that takes the
+likely for proven; nothing of that gets into a proof.
 """
 
 import math
@@ -15,9 +17,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from agents.evaluation import Evaluation, evaluate, evaluation_of
+from agents.evaluation import DISC, NTUPLE, Evaluation, best_evaluation, evaluate, evaluation_of
 from agents.search.endgame import make_marks, solve
-from agents.search.memory import GENERATION, MOST_NODES, NODES, STOPPED, UNLIMITED, is_stopped, make_memory
+from agents.search.memory import END_MARGIN, GENERATION, MOST_NODES, NODES, STOPPED, UNLIMITED, is_stopped, make_memory
 from agents.search.midgame import in_discs, search_depth
 from agents.search.ordering import NO_MOVE
 from agents.search.transposition import MOST_GENERATIONS, WAYS, entry_words, find, make_table, move_of
@@ -31,6 +33,9 @@ QUICK = 13  # with so many empty squares or fewer a question takes a few millise
 T = TypeVar("T")
 
 _DEPTH_LESS = 4
+_LEAST_GUESSED = 16  # empty squares; with fewer a proof takes no longer than a good guess
+# What a guess believes is beyond the bound by so much: about twice the error of the evaluation.
+_LEARNED_MARGIN, _HANDMADE_MARGIN = 8 * DISC, 16 * DISC
 _QUICK_DEPTH = 4  # so many plies ahead a search takes a few milliseconds
 _BYTES_PER_MB = 1 << 20
 
@@ -78,11 +83,14 @@ class Solver:
         evaluation: Evaluation | None = None,
         num_threads: int = 1,
     ) -> None:
-        """Takes the evaluation that puts moves in order: any serves, and a good one saves most of the time."""
+        """Takes the evaluation that puts moves in order, else the best that comes along for the variant.
+
+        Any serves, and a good one saves most of the time.
+        """
         if num_threads < 1:
             raise ValueError(f"num_threads must be at least 1, got {num_threads}")
         self.variant = variant
-        self._evaluation = evaluation or evaluation_of("mobility", variant)
+        self._evaluation = evaluation or evaluation_of(best_evaluation(variant), variant)
         self._table = make_table(table_entries, num_words(variant.size))
         self._marks = make_marks(num_threads)
         self._memories = [make_memory() for _ in range(num_threads)]
@@ -96,16 +104,18 @@ class Solver:
         time_limit_s: float | None = None,
         node_limit: int | None = None,
         report: Callable[[Solution], None] | None = None,
+        is_unwanted: Callable[[], bool] | None = None,
     ) -> Solution:
         """Returns the score of a position and a best move, or what is known when time, nodes or `stop` end the search.
 
         A `window` (low, high) asks only whether the score is at most low, at least high, or which one between: (-1, 1)
-        for win, draw or loss. `report` hears of every bound. Raises ValueError for a position of another variant.
+        for win, draw or loss. `report` hears of every bound. `is_unwanted` is asked before each question and ends the
+        search, also where `stop` came before its begin. Raises ValueError for a position of another variant.
         """
         low, high = window or self._widest
         if low >= high:
             raise ValueError(f"a window's low is less than its high, got {low} and {high}")
-        self._begin(position, time_limit_s, node_limit)
+        self._begin(position, time_limit_s, node_limit, is_unwanted)
         return self._solve(position, low, high, report)
 
     def solve_moves(
@@ -114,6 +124,7 @@ class Solver:
         time_limit_s: float | None = None,
         node_limit: int | None = None,
         report: Callable[[int, Solution], None] | None = None,
+        is_unwanted: Callable[[], bool] | None = None,
         best_only: bool = False,
     ) -> dict[int, Solution]:
         """Returns what is proven of every legal move, for the side to move: {move: solution}, moves in rising order.
@@ -121,7 +132,7 @@ class Solver:
         The line of a solution begins with its move. With `best_only` each move is asked only whether it is one of the
         best: those have the score, and of the others the upper bound is less. Empty where the game is over.
         """
-        self._begin(position, time_limit_s, node_limit)
+        self._begin(position, time_limit_s, node_limit, is_unwanted)
         best = self._solve(position, *self._widest) if best_only and not position.is_over else None
         solutions: dict[int, Solution] = {}
         for move in position.legal_moves:
@@ -130,6 +141,12 @@ class Solver:
                 report(move, solutions[move])
         return solutions
 
+    def compile(self) -> None:
+        """Compiles or loads all that a search needs, so that no time limit pays for it."""
+        start = Position(self.variant)
+        self.solve(start, node_limit=1)
+        self._remembered(start, 0)
+
     def stop(self) -> None:
         """Ends the search under way, from another thread or a signal handler."""
         self._is_stopped = True
@@ -137,15 +154,27 @@ class Solver:
             memory[MOST_NODES] = STOPPED
 
     @property
+    def num_nodes(self) -> int:
+        """The positions looked at by the search under way, or by the last one."""
+        return int(sum(memory[NODES] for memory in self._memories))
+
+    @property
     def _widest(self) -> tuple[int, int]:
         return -self.variant.num_squares, self.variant.num_squares
 
-    def _begin(self, position: Position, time_limit_s: float | None, node_limit: int | None) -> None:
+    def _begin(
+        self,
+        position: Position,
+        time_limit_s: float | None = None,
+        node_limit: int | None = None,
+        is_unwanted: Callable[[], bool] | None = None,
+    ) -> None:
         if position.variant != self.variant:
             raise ValueError(f"this solver is for {self.variant}, and the position is of {position.variant}")
         self._began = time.monotonic()
         self._deadline = math.inf if time_limit_s is None else self._began + time_limit_s
-        self._most_nodes = UNLIMITED if node_limit is None else min(-(-node_limit // len(self._memories)), UNLIMITED)
+        self._most_nodes = UNLIMITED if node_limit is None else min(node_limit, UNLIMITED)
+        self._is_unwanted = is_unwanted
         self._is_stopped = False
         self._generation += 1
         if self._generation > MOST_GENERATIONS:
@@ -153,7 +182,7 @@ class Solver:
             self._table[:] = 0
         for memory in self._memories:
             memory[NODES] = 0
-            memory[MOST_NODES] = self._most_nodes
+            memory[END_MARGIN] = 0
             memory[GENERATION] = self._generation
 
     def _solve_move(self, position: Position, move: int, best: Solution | None) -> Solution:
@@ -179,37 +208,55 @@ class Solver:
             return self._solution(position.score, position.score, None)
         lower, upper = self._widest
         move = position.legal_moves[0]
-        guess = self._estimate(position)
+        score = self._guess(position, low, high)
         while lower < upper and upper > low and lower < high:
-            alpha = min(max(guess, lower + 1, low + 1), upper, high) - 1
-            guess, is_answer = self._ask(position, alpha)
+            alpha = min(max(score, lower + 1, low + 1), upper, high) - 1
+            score, is_answer = self._ask(position, alpha)
             if not is_answer:
                 break
-            if guess > alpha:
-                found = self._move_for(position, guess, self._remembered(position, move))
+            if score > alpha:
+                found = self._move_for(position, score, self._remembered(position, move))
                 if found is None:  # without a move to it a bound is not told
                     break
-                lower, move = guess, found
+                lower, move = score, found
             else:
-                upper = guess
+                upper = score
             if report is not None:
                 report(self._solution(lower, upper, move))
         line = self._line(position, lower, move) if lower == upper else ()
         return self._solution(lower, upper, move, line)
 
     def _solution(self, lower: int, upper: int, move: int | None, line: tuple[int, ...] = ()) -> Solution:
-        num_nodes = int(sum(memory[NODES] for memory in self._memories))
-        return Solution(lower, upper, move, line, num_nodes, time.monotonic() - self._began)
+        return Solution(lower, upper, move, line, self.num_nodes, time.monotonic() - self._began)
 
-    def _estimate(self, position: Position) -> int:
-        """Returns about what the score may be; the search for it leaves good moves in the table."""
-        depth = position.num_empties // 2 - _DEPTH_LESS
+    def _guess(self, position: Position, low: int, high: int) -> int:
+        """Returns about what the score may be, as far as the window asks; good moves stay in the table."""
         value = evaluate(position.player, position.opponent, self._evaluation, self.variant.rules)
+        depth = position.num_empties // 2 - _DEPTH_LESS
         for step in range(2 - depth % 2, depth + 1, 2):
             if self._is_over_limit:
                 break
             (value,) = self._each(self._memories[:1], self._look_ahead, position, step, is_quick=step <= _QUICK_DEPTH)
-        return round(in_discs(value))
+        score = round(in_discs(value))
+        if position.num_empties < _LEAST_GUESSED:
+            return score
+        is_learned = self._evaluation.kind == NTUPLE
+        for memory in self._memories:
+            memory[END_MARGIN] = _LEARNED_MARGIN if is_learned else _HANDMADE_MARGIN
+        lower, upper = self._widest
+        while lower < upper and upper > low and lower < high:
+            alpha = min(max(score, lower + 1, low + 1), upper, high) - 1
+            found, is_answer = self._ask(position, alpha)
+            if not is_answer:
+                break
+            score = found
+            if score > alpha:
+                lower = score
+            else:
+                upper = score
+        for memory in self._memories:
+            memory[END_MARGIN] = 0
+        return score
 
     def _look_ahead(self, memory: np.ndarray, position: Position, depth: int) -> int:
         """Returns the evaluation `depth` plies ahead, and anything where the search was stopped."""
@@ -219,6 +266,8 @@ class Solver:
 
     @property
     def _is_over_limit(self) -> bool:
+        if self._is_unwanted is not None and self._is_unwanted():
+            self._is_stopped = True
         return self._is_stopped or time.monotonic() > self._deadline
 
     def _ask(self, position: Position, alpha: int) -> tuple[int, bool]:
@@ -238,6 +287,11 @@ class Solver:
         The first to end stops the others, and the deadline all. Quick work is done in this thread, which costs less; no
         other would let this one hear a signal.
         """
+        left = -(-(self._most_nodes - self.num_nodes) // len(memories))
+        for memory in memories:
+            memory[MOST_NODES] = memory[NODES] + left
+        if self._is_stopped:  # meanwhile
+            self.stop()
         if is_quick:
             return [work(memory, position, number) for memory in memories]
         with ThreadPoolExecutor(len(memories)) as threads:
@@ -248,9 +302,6 @@ class Solver:
             finally:
                 for memory in memories:
                     memory[MOST_NODES] = STOPPED
-        if not self._is_stopped:
-            for memory in memories:
-                memory[MOST_NODES] = self._most_nodes
         return [of_memory.result() for of_memory in found]
 
     def _answer(self, memory: np.ndarray, position: Position, alpha: int) -> tuple[int, bool]:

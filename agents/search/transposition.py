@@ -18,7 +18,8 @@ from reversi_env.jit import kernel
 from reversi_env.vectors import is_same, no_square
 
 MOST_GENERATIONS = 255  # generations are 1 to this; then the table must be cleared
-EXACT = 255  # the confidence of bounds that count final scores; others count evaluations
+EXACT = 255  # the confidence of proven bounds of final scores
+GUESSED = 254  # of guessed ones; the bounds of any other confidence count evaluations
 WAYS = 2  # entries that share a bucket, and a line of the processor's cache
 
 _LINE_BYTES = 64
@@ -84,7 +85,7 @@ def depth_of(facts: np.uint64) -> int:
 
 @kernel
 def confidence_of(facts: np.uint64) -> int:
-    """Returns how surely the bounds hold at their depth: the search's own measure, or EXACT."""
+    """Returns how surely the bounds hold at their depth: the search's own measure, GUESSED or EXACT."""
     return _signed(facts >> np.uint64(40) & _BYTE)
 
 

@@ -1,6 +1,6 @@
 """Measures the exact solver on the FFO endgame positions 20 to 44, whose scores it checks.
 
-    reversi bench solver
+    reversi bench solver --problems ffo.tsv
     reversi bench solver --json --problems ffo.obf --rounds 3
 
 Amounts are nodes, positions looked at; CPU seconds are those of all threads. Two threads are compared with one by wall
@@ -28,7 +28,10 @@ class SolverBenchSettings(BenchSettings):
     """What is solved, and how often."""
 
     rounds: int = setting(1, "rounds, of which the medians are taken")
-    problems: str | None = setting(None, f"the FFO positions as .tsv or .obf, named by their numbers (default: {FFO})")
+    problems: str | None = setting(
+        None,
+        "the FFO positions as .tsv or .obf, named by their numbers (default: ../shared/data/ffo.tsv)",
+    )
     hash_mb: float = setting(64.0, "megabytes for the table of positions already searched")
 
     def __post_init__(self) -> None:
@@ -58,7 +61,7 @@ def main(arguments: list[str]) -> int:
         for num_threads, threads in THREADS.items():
             variant = chosen[0].position.variant
             solver = Solver(variant, table_entries_of(settings.hash_mb, variant.size), num_threads=num_threads)
-            solver.solve(chosen[0].position, node_limit=1)  # compiles
+            solver.compile()
             workloads[f"{name}, {threads}"] = functools.partial(solve, solver, chosen)
     figures = {figure.name: figure for figure in measure(workloads, settings.rounds, warm_up=False)}
     one, two = THREADS.values()

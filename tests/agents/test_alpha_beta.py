@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -239,6 +240,25 @@ def test_a_search_tells_of_every_depth_and_can_be_stopped() -> None:
             threading.Timer(0.2, search.stop).start()
     assert lengths == list(range(1, len(lengths) + 1))
     assert len(lengths) >= 5
+
+
+@pytest.mark.parametrize("limits", [{"time_limit_s": 600}, {"exact": 60}], ids=str)
+def test_a_search_that_is_stopped_before_it_begins_looks_a_ply_ahead(limits: dict[str, Any]) -> None:
+    search = AlphaBetaAgent(AlphaBetaConfig(**limits)).begin(Position())
+    search.stop()
+    (decision,) = search
+    assert decision.move in Position().legal_moves
+
+
+def test_a_search_that_is_over_stops_no_other() -> None:
+    agent = AlphaBetaAgent(AlphaBetaConfig(depth=5))
+    first = agent.begin(Position())
+    whole = list(first)
+    second = iter(agent.begin(Position()))  # in the memory of the first
+    told = [next(second)]
+    first.stop()
+    assert [*told, *second] == whole
+    assert len(whole) == 3
 
 
 def test_limit_of_nodes_gives_the_same_at_every_call() -> None:

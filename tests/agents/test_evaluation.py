@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.evaluation import DISC, KINDS, Evaluation, evaluate, evaluation_of, neighbors
+from agents.evaluation import DISC, KINDS, Evaluation, best_evaluation, evaluate, evaluation_of, neighbors
 from reversi_env import Position, Variant
 from reversi_env.geometry import SIZES, to_bitboard, to_squares
-from reversi_env.naming import UnknownNameError
+from reversi_env.naming import UnknownNameError, UsageError
 from reversi_env.opponents import square_weights
 from reversi_env.symmetry import NUM_SYMMETRIES, transform_position
 from reversi_env.variant import GOALS
@@ -108,3 +108,13 @@ def test_corners_and_x_squares_are_where_they_should_be(size: int) -> None:
 def test_unknown_evaluation_gets_the_near_miss() -> None:
     with pytest.raises(UnknownNameError, match="did you mean mobility"):
         evaluation_of("mobilty", Variant())
+
+
+def test_the_best_evaluation_is_the_learned_one_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tables_for_8x8(variant: Variant) -> None:
+        if variant.size != 8:
+            raise UsageError("no tables")
+
+    monkeypatch.setattr("agents.evaluation.shipped_tables", tables_for_8x8)
+    assert best_evaluation(Variant(8)) == "ntuple"
+    assert best_evaluation(Variant(4)) == "mobility"

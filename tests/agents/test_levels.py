@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import agents
-from agents import levels
 from agents.alpha_beta import AlphaBetaConfig
 from agents.evaluation import evaluation_of
 from agents.levels import LEVELS, MISTAKE, MISTAKE_RATE, EasyAgent, LevelAgent
@@ -143,7 +142,10 @@ def test_every_level_plays_every_board(name: str, variant: Variant) -> None:
 @pytest.mark.parametrize("variant", [Variant(4), Variant(10, goal="fewest")], ids=lambda variant: variant.name)
 def test_the_expert_plays_every_board_within_its_time(variant: Variant) -> None:
     agent = LevelAgent("expert", AlphaBetaConfig(time_limit_s=0.05, evaluation="ntuple", selectivity=3))
+    agent.analyze(Position(variant))  # compiles
+    began = time.monotonic()
     assert agent.analyze(Position(variant)).move in Position(variant).legal_moves
+    assert time.monotonic() - began < 5  # a hundred times its time, for busy machines; unlimited it would take for ever
 
 
 def test_easy_draws_its_moves_from_the_seed() -> None:
@@ -162,16 +164,6 @@ def test_analysis_is_the_same_at_every_call(name: str) -> None:
     position = positions(Variant(), 1, 30, 30)[0]
     analyses = [agents.make(f"level:{name}").analyze(position) for _ in range(2)]
     assert analyses[0].move == analyses[1].move
-
-
-def test_the_expert_uses_what_was_learned_where_there_is_something(monkeypatch: pytest.MonkeyPatch) -> None:
-    def tables_for_8x8(variant: Variant) -> None:
-        if variant.size != 8:
-            raise UsageError("no tables")
-
-    monkeypatch.setattr(levels, "shipped_tables", tables_for_8x8)
-    assert levels.evaluation_for(Variant(8)) == "ntuple"
-    assert levels.evaluation_for(Variant(4)) == "mobility"
 
 
 @pytest.mark.parametrize("name", LEVELS)

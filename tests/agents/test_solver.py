@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.evaluation import KINDS, evaluation_of
+from agents.evaluation import HANDMADE, KINDS, evaluation_of
 from agents.search.solver import Solution, Solver, table_entries_of
 from agents.search.transposition import MOST_GENERATIONS, WAYS
 from reversi_env import Position, Variant
@@ -267,6 +267,20 @@ def test_the_evaluation_changes_the_order_alone(kind: str) -> None:
         assert solver.solve(position).score == solver_of(variant).solve(position).score
 
 
+@each_variant
+def test_a_guess_that_is_far_off_changes_no_score(variant: Variant, monkeypatch: pytest.MonkeyPatch) -> None:
+    positions = [played_position(variant, 12 if variant.size == 4 else 13, seed) for seed in range(3)]
+    expected = [solver_of(variant).solve(position) for position in positions]
+    monkeypatch.setattr("agents.search.solver._LEAST_GUESSED", 12)
+    monkeypatch.setattr("agents.search.solver._HANDMADE_MARGIN", 1)  # 1/100 disc: nearly all searches are believed
+    guessing = Solver(variant, 1 << 12, evaluation_of(HANDMADE, variant))
+    for position, proven in zip(positions, expected, strict=True):
+        found = guessing.solve(position)
+        assert found.num_nodes != proven.num_nodes
+        assert found.score == proven.score
+        assert score_after(position, found.principal_line) == found.score
+
+
 @pytest.mark.parametrize("size", [6, 8, 10])
 def test_a_table_of_any_size_gives_the_score(size: int) -> None:
     variant = Variant(size)
@@ -291,7 +305,7 @@ def test_two_threads_give_the_score(size: int) -> None:
     variant = Variant(size, scoring="tournament")
     shared = Solver(variant, 1 << 14, num_threads=2)
     for seed in range(3):
-        position = played_position(variant, 15, seed)
+        position = played_position(variant, 17, seed)
         found = shared.solve(position)
         assert found.score == solver_of(variant).solve(position).score
         assert score_after(position, found.principal_line) == found.score
@@ -304,7 +318,7 @@ def test_two_threads_give_the_score_of_published_endgames(data: Data) -> None:
 
 
 def test_one_thread_looks_at_the_same_positions_at_every_call() -> None:
-    positions = [played_position(Variant(6), 14, seed) for seed in range(3)]
+    positions = [played_position(Variant(6), 17, seed) for seed in range(3)]
     used, fresh = Solver(Variant(6), 1 << 10), Solver(Variant(6), 1 << 10)
     told = [_told(used.solve(position)) for position in [*positions, *positions]]
     assert told[:3] == told[3:]
@@ -360,7 +374,7 @@ def test_a_node_limit_leaves_true_bounds(size: int, num_threads: int) -> None:
 
 
 def test_every_bound_that_is_reported_is_true_and_a_stop_at_it_keeps_it() -> None:
-    solver = solver_of(TOURNAMENT)
+    solver = Solver(TOURNAMENT, 1 << 12, evaluation_of("discs", TOURNAMENT))  # from whose guess the score is far
     position = played_position(TOURNAMENT, 15, seed=1)
     reports: list[Solution] = []
     complete = solver.solve(position, report=reports.append)

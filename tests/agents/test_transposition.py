@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.search import transposition
-from agents.search.transposition import EXACT, MOST_GENERATIONS, WAYS, bucket_of, entry_words, facts_of, make_table
+from agents.search.transposition import (
+    EXACT,
+    GUESSED,
+    MOST_GENERATIONS,
+    WAYS,
+    bucket_of,
+    entry_words,
+    facts_of,
+    make_table,
+)
 from reversi_env.geometry import Bitboard
 
 Boards = tuple[Bitboard, Bitboard]
@@ -129,7 +138,7 @@ few_facts = st.builds(
     lower=st.integers(-9, 9),
     upper=st.integers(-9, 9),
     depth=st.integers(1, 4),
-    confidence=st.sampled_from([0, 1, EXACT]),
+    confidence=st.sampled_from([0, GUESSED, EXACT]),
     move=byte,
     generation=st.integers(1, 2),
 )

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -188,6 +189,16 @@ def test_a_wrong_best_move_is_told(tmp_path: Path, run: Run) -> None:
         assert run("solve", str(path), "--moves", moves)[0] == status, (said, moves)
 
 
+def test_where_nothing_was_compared_nothing_agrees(tmp_path: Path, run: Run) -> None:
+    board, side = LATER.split()
+    scores = best_moves(LATER, "tournament")
+    best = [Position.from_text(LATER).move_name(move) for move in scores if scores[move] == max(scores.values())]
+    path = write_table(tmp_path / "problems.tsv", [{"board": board, "side": side, "best_moves": " ".join(best)}])
+    window = f"--window={min(scores.values()) - 2},{min(scores.values()) - 1}"  # which says only that it is more
+    assert solved(run, str(path), window)[1]["positions"][0]["agrees"] is None
+    assert solved(run, str(path))[1]["positions"][0]["agrees"] is True
+
+
 def test_scores_of_moves_in_obf_are_compared(tmp_path: Path, run: Run) -> None:
     scores = best_moves(LATER, "tournament")
     position = Position.from_text(LATER)
@@ -317,6 +328,16 @@ def test_progress_goes_to_stderr(monkeypatch: pytest.MonkeyPatch, run: Run) -> N
     assert stderr.splitlines()[-1].startswith(f"1: {score:+d} with ")
     _, _, stderr = run("solve", LATER, "--moves", "all")
     assert len(stderr.splitlines()) == len(best_moves(LATER))
+
+
+@pytest.mark.parametrize("moves", solve.MOVES)
+def test_a_long_search_tells_that_it_goes_on(moves: str, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    monkeypatch.setattr(solve, "_TOLD_EVERY_S", 0.1)
+    _, _, stderr = run("solve", Position().text, "--moves", moves, "--time-limit-s", "1")
+    told = re.findall(r"^1: ([\d,]+) nodes in \d+ s so far$", stderr, re.MULTILINE)
+    nodes = [int(number.replace(",", "")) for number in told]
+    assert len(nodes) > 2
+    assert nodes[-1] > nodes[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
