@@ -5,7 +5,7 @@
     reversi train experiment=othello seed=3 network=small search.num_simulations=100
     reversi train algorithm=maskable_ppo                 the same by sb3-contrib's PPO, against the random player
     reversi train experiment=ntuple                      n-tuples 8×8 from nothing in one hour on two cores
-    reversi train experiment=ntuple_quick                the same on 6×6, within two minutes
+    reversi train experiment=ntuple_quick                the same on 6×6 in 100 seconds
     reversi train resume=runs/x                          goes on from its last checkpoint
     reversi train --config experiment=othello            prints the configuration and does nothing
 
@@ -143,7 +143,7 @@ def _as_training_errors(config: TrainConfig) -> Iterator[None]:
         if isinstance(error, RuntimeError) and not any(phrase in sentence for phrase in MEMORY_ENDED):
             raise
         raise TrainingError(
-            f"not enough memory ({sentence}); what takes most are {LARGEST[config.algorithm]}, and the network"
+            f"not enough memory ({sentence}); what takes most are {LARGEST[config.algorithm]}, and what learns"
         ) from None
 
 

@@ -159,7 +159,9 @@ class Layout:
         starts = np.zeros((stride_of(words) ** 2 + 1, 2), np.int32)
         starts[: self.num_squares + 1, 0] = self.stages * self.num_cells
         starts[: self.num_squares + 1, 1] = self.turn_cells
-        return np.concatenate([array.ravel().view(np.int16) for array in (parts, offsets, starts)])
+        header = np.concatenate([array.ravel().view(np.int16) for array in (parts, offsets, starts)])
+        header.flags.writeable = False
+        return header
 
 
 @cache

@@ -81,6 +81,10 @@ class Algorithm(ABC):
     def copied(self) -> Network:
         """Returns a copy of what is learned, which nothing changes afterwards."""
 
+    def kept(self, network: Network) -> Network:
+        """Returns what a checkpoint keeps of a copy: perhaps more, which takes some seconds to find out."""
+        return network
+
     @abstractmethod
     def take_up(self, network: Network) -> None:
         """Learns on from what a checkpoint holds; raises CheckpointError where that is of another kind or size."""

@@ -40,11 +40,11 @@ class Display:
     """Lines and, on a terminal, a bar below them."""
 
     def __init__(self, config: TrainConfig, bar: Progress | None) -> None:
-        self._num_iterations = config.schedule.num_iterations
+        self._num_iterations, self._duration_s = config.schedule.num_iterations, config.schedule.duration_s
         self._shown = _SHOWN[config.algorithm]
         self._bar = bar
         self._console = bar.console if bar else Console(stderr=True)
-        self._iterations = bar.add_task("training", total=self._num_iterations) if bar else None
+        self._iterations = bar.add_task("training", total=self._duration_s or self._num_iterations) if bar else None
         self._games = bar.add_task("evaluation games", total=1, visible=False) if bar else None
         self._began = time.monotonic()
 
@@ -62,9 +62,13 @@ class Display:
         if "train/value_loss" not in numbers and "held_out/error" not in numbers:
             told.insert(0, "first games")  # from which the next iteration learns
         told.append(f"{time.monotonic() - self._began:.0f} s")
-        self.say(f"iteration {done} of {self._num_iterations}: {', '.join(told)}")
+        completed, count = float(done), f"iteration {done} of {self._num_iterations}"
+        if self._duration_s is not None:  # which ends the run, long before the number of its iterations
+            completed = min(numbers["time/elapsed_s"], self._duration_s)
+            count = f"iteration {done}, {100 * completed / self._duration_s:.0f} % of the time"
+        self.say(f"{count}: {', '.join(told)}")
         if self._bar and self._iterations is not None:
-            self._bar.update(self._iterations, completed=done)
+            self._bar.update(self._iterations, completed=completed)
 
     def evaluation(self, done: int, rows: list[Row]) -> None:
         """Tells the scores of an evaluation."""

@@ -8,7 +8,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from agents.checkpoint import Network
 from agents.evaluation import learned_evaluation
 from agents.manifest import CheckpointError
 from agents.ntuple.layout import layout_of
-from agents.ntuple.tables import NO_MODEL, Tables
+from agents.ntuple.tables import Tables
 from agents.search.probcut import measured_model
 from experiments.training.algorithm import Algorithm, Counters, join_tensors, split_tensors
 from experiments.training.config import TrainConfig
@@ -43,7 +43,6 @@ class NTuple(Algorithm):
         super().__init__(config)
         self.counters: NTupleCounters = NTupleCounters()
         self._learner = NTupleLearner(layout_of(self.variant.size))
-        self._error_model = NO_MODEL  # of the last tables that were kept
         self._window = Positions.empty(self.variant)
         self._compile()
 
@@ -90,21 +89,21 @@ class NTuple(Algorithm):
     @property
     def tables(self) -> Tables:
         """What is learned by now, a copy."""
-        return Tables(self.variant, self._learner.weights.copy(), error_model=self._error_model)
+        return Tables(self.variant, self._learner.weights.copy())
 
     def copied(self) -> Network:
-        """Returns a copy of the tables; those that a checkpoint keeps get an error model of their own."""
-        done = self.counters.iteration
-        if self.progress == 1 or (done > 0 and done % self.config.schedule.checkpoint_every == 0):
-            evaluation = learned_evaluation(self.tables)
-            self._error_model = measured_model(evaluation, self.variant, self.config.seed)
         return self.tables
+
+    def kept(self, network: Network) -> Network:
+        """Returns the tables with an error model."""
+        assert isinstance(network, Tables)
+        model = measured_model(learned_evaluation(network), self.variant, self.config.seed)
+        return replace(network, error_model=model)
 
     def take_up(self, network: Network) -> None:
         if not isinstance(network, Tables):
             raise CheckpointError("the checkpoint holds a network, the configuration asks for n-tuple tables")
         self._learner.weights = network.weights  # rounded; `load_tensors` has more digits
-        self._error_model = network.error_model
 
     @contextlib.contextmanager
     def player(self, name: str, stop: Stop) -> Iterator[Agent]:

@@ -20,7 +20,7 @@ from reversi_env.random_bits import draw_below, stream
 from reversi_env.rules import MUST_MOVE, OVER, Rules, final_score, legal_mask, play_square, status
 from reversi_env.vectors import count
 
-GAMES_A_CALL = 16  # of the kernel: few enough that a stop is heard at once, and a generation of the table each
+GAMES_A_CALL = 16  # of the kernel: few enough that a stop is heard at once
 
 _TABLE_ENTRIES = 1 << 12
 _SOLVER_TABLE_ENTRIES = 1 << 12
@@ -112,7 +112,7 @@ def _play_game(
         if what == MUST_MOVE:
             move = square_of(nth_bit(legal, draw_below(state, 0, count(legal))), rules.size, legal)
         if num_plies >= num_random:
-            explores = draw_below(state, 0, _SHARES) < style.exploration
+            explores = count(legal) > 1 and draw_below(state, 0, _SHARES) < style.exploration
             num_empties = rules.size * rules.size - count(player) - count(opponent)
             is_exact = num_empties <= style.exact_empties
             value = search_to(player, opponent, style.depth, memories.search, memories.table, evaluation, rules)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -114,7 +114,8 @@ class Trainer:
         """Writes the state after the last whole iteration, if it is not on disk yet, and returns its folder."""
         folder = self.folder / CHECKPOINTS / f"{self._state.iteration:06}"
         if folder not in checkpoints_of(self.folder):
-            write_checkpoint(folder, self._state.checkpoint)
+            checkpoint = self._state.checkpoint
+            write_checkpoint(folder, replace(checkpoint, network=self.algorithm.kept(checkpoint.network)))
             prune_checkpoints(self.folder, self.config.schedule.kept_checkpoints)
         return folder
 
