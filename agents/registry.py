@@ -2,11 +2,12 @@
 
 "random", "greedy", "positional", "mobility": the simple players.
 "level:easy", "level:medium", "level:hard", "level:expert": for people, see `agents.levels`.
-"alphabeta:depth=5,exact=12": options are the fields of `AlphaBetaConfig`.
-"zero-6x6": a trained network that comes along, with search; options are the fields of `MCTSConfig`.
-"ntuple-8x8": trained n-tuples that come along, in alphabeta; options are those of alphabeta.
-"runs/x", "runs/x/checkpoints/000012:num_simulations=400", "mcts:checkpoint=runs/x": the same with a checkpoint, or a
-run's last one. Where n-tuples were trained it is alphabeta with them: "runs/x:time_limit_s=0.1".
+"alphabeta:depth=5,exact=12": options are depth, time_limit_s, game_time_s, nodes, exact, evaluation (discs, positional,
+mobility, ntuple, or a folder), selectivity (0 to 5) and table_entries, see `AlphaBetaConfig`.
+"zero-6x6": a trained network that comes along, with search; options such as num_simulations=400, see `MCTSConfig`.
+"runs/x", "runs/x/checkpoints/000012:num_simulations=400": the same with a checkpoint's network, or that of a run's last
+one; also "mcts:checkpoint=runs/x". Where n-tuples were trained it is alphabeta with them: "runs/x:time_limit_s=0.1".
+"ntuple-8x8": that with the n-tuples that come along.
 "gtp:'gtp-rhino -l 3 -b 0'": an outside engine; all that follows is its command line, unless options stand before it,
 the other fields of `GTPConfig`: "gtp:timeout_s=10,command='gtp-rhino -l 3 -b 0'".
 "my_bot.py:Bot", "package.module:bot": an Agent, a class or function without arguments that makes one, or a function

@@ -26,7 +26,7 @@ class Verb(NamedTuple):
 
 
 MAIN_VERBS = {
-    "train": Verb("experiments.train", "train a network, by self-play or against opponents, from a config", True),
+    "train": Verb("experiments.train", "train a network or n-tuples, by self-play or against opponents", True),
     "evaluate": Verb("experiments.evaluate", "rate an agent against others"),
     "tournament": Verb("experiments.tournament", "rate agents against each other, everyone against everyone"),
     "play": Verb("experiments.play", "play in the terminal, against an agent or a friend"),

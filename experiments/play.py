@@ -1,6 +1,6 @@
 """A game in the terminal, against an agent or between two people.
 
-    reversi play                              against the newest run under runs/, else the agent that is shipped
+    reversi play                              against the newest run under runs/, else level:medium
     reversi play alphabeta:depth=6 --color white --variant othello-6x6
     reversi play --two --moves f5d6c3         for two people, from an opening on
     reversi play greedy human                 black and white, one of them or both human
@@ -18,7 +18,6 @@ import numpy as np
 
 import agents
 from agents.agent import Agent, Decision
-from agents.registry import shipped
 from experiments.arguments import UsageError, parse, setting
 from experiments.match import decide
 from experiments.match_settings import AGENTS
@@ -28,7 +27,8 @@ from reversi_env.naming import UnknownNameError, one_of
 from reversi_env.options import COLORS
 
 HUMAN = "human"
-FALLBACK = "alphabeta:depth=6"
+OPPONENT = "level:medium"  # where nothing was trained
+ADVISER = "alphabeta:depth=6"  # gives the hints where two people play
 RUNS = Path("runs")
 COMMANDS = {
     "hint": "what the agent would play",
@@ -105,20 +105,20 @@ def _player(word: str) -> Agent | None:
 
 
 def _default_agent(variant: str | None) -> Agent:
-    """Returns the newest trained agent that was made for the variant, or for any where it is None, else alpha-beta."""
+    """Returns the newest trained agent that was made for the variant, or for any where it is None, else OPPONENT."""
     for agent in _trained_agents():
         if variant is None or agent.variant == Variant.named(variant):
             return agent
-    return agents.make(FALLBACK)
+    return agents.make(OPPONENT)
 
 
 def _trained_agents() -> Iterator[Agent]:
     manifests = RUNS.glob("*/checkpoints/*/manifest.json")
     newest = sorted(manifests, key=lambda manifest: manifest.stat().st_mtime, reverse=True)
     runs = dict.fromkeys(manifest.parents[2] for manifest in newest)
-    for spec in (*map(str, runs), *shipped()):
+    for run in runs:
         try:
-            yield agents.make(spec)  # a run is runs/x, so it cannot be taken for a name
+            yield agents.make(str(run))  # a run is runs/x, so it cannot be taken for a name
         except ValueError as error:
             print(f"reversi: left out: {error}", file=sys.stderr)
 
@@ -137,7 +137,7 @@ class Session:
         self.players = players  # black, white; None is a person
         self.rng = rng
         self.gives_hints = gives_hints
-        self.adviser = players[0] or players[1] or agents.make(FALLBACK)
+        self.adviser = players[0] or players[1] or agents.make(ADVISER)
 
     def run(self) -> None:
         """Plays until the game is over, or until somebody resigns or leaves, and says how it ended."""

@@ -298,7 +298,7 @@ def test_a_start_or_a_scoring_of_its_own_needs_no_tables_of_its_own(folder: Path
 
 
 def test_where_no_tables_come_along_the_sentence_says_how_to_learn_some() -> None:
-    with pytest.raises(UsageError, match="`reversi train algorithm=ntuple variant=othello-4x4` learns some"):
+    with pytest.raises(UsageError, match=r"experiment=ntuple variant\.size=4 variant\.goal=most` learns some"):
         evaluation_of(LEARNED, Variant(4))
 
 

@@ -193,12 +193,11 @@ def test_the_newest_run_plays_where_none_is_named(
     monkeypatch.setattr(agents, "make", make_runs)
     assert "against runs/new (white), othello-6x6" in played("")
     assert "against runs/old (white), othello." in played("--variant othello")
-    assert "against alphabeta" in played("--variant anti-reversi")
+    assert "against level:medium" in played("--variant anti-reversi")
 
 
-def test_alpha_beta_plays_where_nothing_was_trained(
+def test_a_level_for_people_plays_where_nothing_was_trained(
     played: Play, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(play, "shipped", tuple)
-    assert "against alphabeta" in played("")
+    assert "against level:medium" in played("")
