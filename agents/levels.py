@@ -23,7 +23,7 @@ MISTAKE_RATE = 0.35
 _EASY_DEPTH = 2  # the move and the reply to it: what a player sees who looks at the board
 _EASY_TABLE = 1 << 8  # entries; two plies meet few positions
 
-EXPERT = AlphaBetaConfig(time_limit_s=1.0, evaluation=LEARNED, selectivity=3, table_entries=1 << 20)
+EXPERT = AlphaBetaConfig(time_limit_s=1.0, evaluation=LEARNED, selectivity=5, table_entries=1 << 20)
 _SEARCHES = {
     "medium": AlphaBetaConfig(depth=2, exact=0, evaluation=HANDMADE),
     "hard": AlphaBetaConfig(depth=5, exact=10, evaluation=HANDMADE),

@@ -103,7 +103,10 @@ def test_a_name_tells_what_makes_the_same_agent_again(spec: str, name: str) -> N
     [
         ("alphabta", "unknown agent 'alphabta'; did you mean alphabeta?"),
         ("alphabta:depth=5", "unknown agent 'alphabta'; did you mean alphabeta?"),
-        ("qqq", "unknown agent 'qqq'; there are: alphabeta, greedy, gtp, level, mcts, mobility, positional, random"),
+        (
+            "qqq",
+            "unknown agent 'qqq'; there are: alphabeta, greedy, gtp, level, mcts, mobility, ntuple-8x8, positional, ",
+        ),
         ("qqq:Bot", "unknown agent or module 'qqq'; there are: alphabeta"),
         ("", "unknown agent ''; there are: alphabeta"),
         ("alphabeta:depht=5", "unknown option of alphabeta 'depht'; did you mean depth?"),

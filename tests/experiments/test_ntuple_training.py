@@ -122,8 +122,15 @@ def test_a_trace_mixes_what_the_search_sees_with_the_target_of_the_next_position
 def test_random_moves_say_nothing_of_the_positions_before():
     variant = Variant(4)
     positions = play(variant, exploration=share_of(1.0), trace=1.0)
+    num_forced = 0
     for row in range(len(positions)):
-        assert positions.target[row] == truth(positions.boards[row], variant, 1)
+        position = Position.from_bitboards(variant, *(tuple(words) for words in positions.boards[row]))
+        if len(position.legal_moves) == 1 and not position.play(position.legal_moves[0]).is_over:  # that is not random
+            num_forced += 1
+            assert positions.target[row] == -positions.target[row + 1]
+        else:
+            assert positions.target[row] == truth(positions.boards[row], variant, 1)
+    assert 0 < num_forced < len(positions)
 
 
 def test_games_are_the_same_for_any_number_of_threads():
