@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from agents.agent import Agent, Decision
-from agents.evaluation import Evaluation, check_name, error_model_of, evaluation_of, learned_evaluation
+from agents.evaluation import NTUPLE, Evaluation, check_name, error_model_of, evaluation_of, learned_evaluation
 from agents.ntuple.tables import Tables
 from agents.search.memory import MOST_DEPTH
 from agents.search.midgame import FINISHED, Searcher, in_discs
@@ -23,9 +23,9 @@ DEFAULT_DEPTH = 4
 QUICK_DEPTH, QUICK_SOLVE = 4, 12  # up to here a search takes a moment, and a thread for it is not worth while
 SURE_LEAD = 16.0  # an evaluation of so many discs is a value of 0.76
 
-# In 1/80 s the solver, helped by n-tuples, plays out 14 empty squares nine times of ten; two more take four times as
-# long.
-_SOLVED_AT_ONCE, _AT_ONCE_S, _TWO_MORE = 14, 1 / 80, 4.0
+# How long the solver takes for 14 empty squares of 8×8, nine times of ten, and how many times longer for two more.
+_SOLVED_AT_ONCE = 14
+_LEARNED_PACE, _HANDMADE_PACE = (1 / 80, 4.0), (1 / 25, 5.0)
 _SOLVED_A_SECOND = 15_000_000  # positions
 _MOST_SOLVED = 26  # empty squares; beyond, deeper estimates are worth more than a proof that does not come
 _SHARE_BEFORE_SOLVING = 0.2  # of a move's time for the move that stands if the solver does not come to an end
@@ -153,10 +153,10 @@ class Search:
         self._time_s = config.time_for(position)
         self._is_stopped = False
         self._is_over = False
-        self._lock = threading.Lock()  # held while it is decided whose the memory is
+        self._lock = threading.RLock()  # held while it is decided whose the memory is; a signal may find it held
 
     def stop(self) -> None:
-        """Ends the search at once, from another thread; its first decision comes all the same."""
+        """Ends the search at once, from another thread or a signal handler; its first decision comes all the same."""
         with self._lock:
             self._is_stopped = True
             if not self._is_over:
@@ -202,7 +202,8 @@ class Search:
         if self._config.exact == 0 or num_empties <= self._config.exact or self._config.last_depth is not None:
             return 0 < num_empties <= self._config.exact
         nodes_s = math.inf if self._config.nodes is None else self._config.nodes / _SOLVED_A_SECOND
-        within_time = _SOLVED_AT_ONCE + 2 * math.log(min(self._time_s, nodes_s) / _AT_ONCE_S, _TWO_MORE)
+        at_once_s, two_more = _LEARNED_PACE if self._memory.evaluation.kind == NTUPLE else _HANDMADE_PACE
+        within_time = _SOLVED_AT_ONCE + 2 * math.log(min(self._time_s, nodes_s) / at_once_s, two_more)
         return num_empties <= min(within_time, _MOST_SOLVED)
 
     def _depths(self, solves: bool) -> Iterable[int]:

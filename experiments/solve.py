@@ -238,7 +238,9 @@ class _Session:
     def _solver_for(self, variant: Variant) -> Solver:
         if self._solver is None or self._solver.variant != variant:
             settings = self.settings
-            evaluation = evaluation_of(settings.evaluation or best_evaluation(variant), variant)
+            evaluation = evaluation_of(
+                settings.evaluation or best_evaluation(variant), variant
+            )  # or says what is wrong
             try:
                 entries = table_entries_of(settings.hash_mb, variant.size)
                 self._solver = Solver(variant, entries, evaluation, settings.threads)

@@ -105,8 +105,8 @@ def main(arguments: Sequence[str]) -> int:
                 rows = trainer.run()
         except (Interrupted, TrainingError, MatchError) as error:
             if trainer.iteration or isinstance(error, Interrupted):
-                done = f"iteration {trainer.iteration} of {config.schedule.num_iterations}"
-                report.say(f"stopped after {done}: {trainer.save()}")
+                of = f" of {config.schedule.num_iterations}" if config.schedule.duration_s is None else ""
+                report.say(f"stopped after iteration {trainer.iteration}{of}: {trainer.save()}")
                 report.say(f"go on with: reversi train resume={folder}")
             if isinstance(error, Interrupted):
                 return INTERRUPTED

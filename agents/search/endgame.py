@@ -393,7 +393,7 @@ def solve(
 def score_of(
     player: Bitboard,
     opponent: Bitboard,
-    likely: int,
+    guess: int,
     num_empties: int,
     memory: np.ndarray,
     table: np.ndarray,
@@ -401,9 +401,9 @@ def score_of(
     evaluation: Evaluation,
     rules: Rules,
 ) -> int:
-    """Returns a position's score, sought from `likely` on as `Solver` does: for searches that nobody stops."""
+    """Returns a position's score, sought from `guess` on as `Solver` does: for searches that nobody stops."""
     upper = rules.size * rules.size
-    lower, score = -upper, likely
+    lower, score = -upper, guess
     while lower < upper:
         alpha = min(max(score, lower + 1), upper) - 1
         score = solve(player, opponent, alpha, num_empties, memory, table, marks, evaluation, rules)

@@ -34,7 +34,8 @@ T = TypeVar("T")
 
 _DEPTH_LESS = 4
 _LEAST_GUESSED = 16  # empty squares; with fewer a proof takes no longer than a good guess
-# What a guess believes is beyond the bound by so much: about twice the error of the evaluation.
+# What a guess believes is beyond the bound by so much: tried on 8×8 with `ntuple-8x8`, whose error is half of it, and
+# twice as much for evaluations that err more. A guess that is wrong costs time alone.
 _LEARNED_MARGIN, _HANDMADE_MARGIN = 8 * DISC, 16 * DISC
 _QUICK_DEPTH = 4  # so many plies ahead a search takes a few milliseconds
 _BYTES_PER_MB = 1 << 20
@@ -146,6 +147,8 @@ class Solver:
         start = Position(self.variant)
         self.solve(start, node_limit=1)
         self._remembered(start, 0)
+        last_square = "XO-" + "X" * (self.variant.num_squares - 3) + " X"
+        self.solve(Position.from_text(last_square, self.variant))  # to the end of a line
 
     def stop(self) -> None:
         """Ends the search under way, from another thread or a signal handler."""
@@ -208,19 +211,19 @@ class Solver:
             return self._solution(position.score, position.score, None)
         lower, upper = self._widest
         move = position.legal_moves[0]
-        score = self._guess(position, low, high)
+        guess = self._guess(position, low, high)
         while lower < upper and upper > low and lower < high:
-            alpha = min(max(score, lower + 1, low + 1), upper, high) - 1
-            score, is_answer = self._ask(position, alpha)
+            alpha = min(max(guess, lower + 1, low + 1), upper, high) - 1
+            guess, is_answer = self._ask(position, alpha)
             if not is_answer:
                 break
-            if score > alpha:
-                found = self._move_for(position, score, self._remembered(position, move))
+            if guess > alpha:
+                found = self._move_for(position, guess, self._remembered(position, move))
                 if found is None:  # without a move to it a bound is not told
                     break
-                lower, move = score, found
+                lower, move = guess, found
             else:
-                upper = score
+                upper = guess
             if report is not None:
                 report(self._solution(lower, upper, move))
         line = self._line(position, lower, move) if lower == upper else ()
@@ -237,26 +240,26 @@ class Solver:
             if self._is_over_limit:
                 break
             (value,) = self._each(self._memories[:1], self._look_ahead, position, step, is_quick=step <= _QUICK_DEPTH)
-        score = round(in_discs(value))
+        guess = round(in_discs(value))
         if position.num_empties < _LEAST_GUESSED:
-            return score
+            return guess
         is_learned = self._evaluation.kind == NTUPLE
         for memory in self._memories:
             memory[END_MARGIN] = _LEARNED_MARGIN if is_learned else _HANDMADE_MARGIN
         lower, upper = self._widest
         while lower < upper and upper > low and lower < high:
-            alpha = min(max(score, lower + 1, low + 1), upper, high) - 1
+            alpha = min(max(guess, lower + 1, low + 1), upper, high) - 1
             found, is_answer = self._ask(position, alpha)
             if not is_answer:
                 break
-            score = found
-            if score > alpha:
-                lower = score
+            guess = found
+            if guess > alpha:
+                lower = guess
             else:
-                upper = score
+                upper = guess
         for memory in self._memories:
             memory[END_MARGIN] = 0
-        return score
+        return guess
 
     def _look_ahead(self, memory: np.ndarray, position: Position, depth: int) -> int:
         """Returns the evaluation `depth` plies ahead, and anything where the search was stopped."""

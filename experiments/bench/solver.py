@@ -30,7 +30,7 @@ class SolverBenchSettings(BenchSettings):
     rounds: int = setting(1, "rounds, of which the medians are taken")
     problems: str | None = setting(
         None,
-        "the FFO positions as .tsv or .obf, named by their numbers (default: ../shared/data/ffo.tsv)",
+        "the FFO positions as .tsv or .obf, named by their numbers (default: ../shared/data/ffo.tsv by this project)",
     )
     hash_mb: float = setting(64.0, "megabytes for the table of positions already searched")
 

@@ -169,7 +169,7 @@ class NTupleConfig:
     newest_share: float = 0.5  # of all positions so far that are learned from; at most `schedule.replay_window`
     trace: float = 0.8  # λ: 1 trusts the games' ends alone, 0 what each search found
     samples_per_position: float = 4.0  # how often a position is drawn on average while it is new
-    learning_rate: float = 0.5  # of the first steps of a weight, see `NTupleLearner`
+    learning_rate: float = 0.5  # of steps at the start of the run, see `NTupleLearner`
     final_learning_rate: float = 0.2  # reached along a half cosine at the end of the run
 
     def __post_init__(self) -> None:

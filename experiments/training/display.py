@@ -44,7 +44,8 @@ class Display:
         self._shown = _SHOWN[config.algorithm]
         self._bar = bar
         self._console = bar.console if bar else Console(stderr=True)
-        self._iterations = bar.add_task("training", total=self._duration_s or self._num_iterations) if bar else None
+        total = self._num_iterations if self._duration_s is None else 100
+        self._iterations = bar.add_task("training", total=total) if bar else None
         self._games = bar.add_task("evaluation games", total=1, visible=False) if bar else None
         self._began = time.monotonic()
 
@@ -62,10 +63,11 @@ class Display:
         if "train/value_loss" not in numbers and "held_out/error" not in numbers:
             told.insert(0, "first games")  # from which the next iteration learns
         told.append(f"{time.monotonic() - self._began:.0f} s")
-        completed, count = float(done), f"iteration {done} of {self._num_iterations}"
-        if self._duration_s is not None:  # which ends the run, long before the number of its iterations
-            completed = min(numbers["time/elapsed_s"], self._duration_s)
-            count = f"iteration {done}, {100 * completed / self._duration_s:.0f} % of the time"
+        completed, count = done, f"iteration {done} of {self._num_iterations}"
+        if self._duration_s is not None:  # the one or the other ends the run
+            share = max(done / self._num_iterations, numbers["time/elapsed_s"] / self._duration_s)
+            completed = round(100 * min(share, 1.0))
+            count = f"iteration {done}, {completed} % of the run"
         self.say(f"{count}: {', '.join(told)}")
         if self._bar and self._iterations is not None:
             self._bar.update(self._iterations, completed=completed)

@@ -21,7 +21,7 @@ from agents.evaluation import learned_evaluation
 from agents.manifest import CheckpointError
 from agents.ntuple.layout import layout_of
 from agents.ntuple.tables import Tables
-from agents.search.probcut import measured_model
+from agents.search.probcut import measured_model, sample_positions
 from experiments.training.algorithm import Algorithm, Counters, join_tensors, split_tensors
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop, TrainingError
@@ -92,11 +92,15 @@ class NTuple(Algorithm):
         return Tables(self.variant, self._learner.weights.copy())
 
     def copied(self) -> Network:
-        return self.tables
+        counters = self.counters
+        told = {"games": counters.num_games, "positions": counters.num_positions, "seconds": round(counters.elapsed_s)}
+        return replace(self.tables, trained_with=told)
 
     def kept(self, network: Network) -> Network:
         """Returns the tables with an error model."""
         assert isinstance(network, Tables)
+        if not network.weights.any():
+            return network
         model = measured_model(learned_evaluation(network), self.variant, self.config.seed)
         return replace(network, error_model=model)
 
@@ -137,6 +141,7 @@ class NTuple(Algorithm):
         style = self._style()._replace(min_opening_plies=0, max_opening_plies=0)
         positions = self_play(self.variant, evaluation, style, 1, 0, 1, lambda: None).positions
         predicted(positions, evaluation, self.variant)
+        sample_positions(evaluation, self.variant, 1, 0)  # searches as `measured_model` does
         NTupleLearner(self._learner.layout).learn(positions.boards, positions.target, np.arange(1), 0.1, 1.0, 1)
 
     def _style(self) -> Style:

@@ -2,7 +2,7 @@
 
 Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization", Journal of
 Machine Learning Research 12 (2011): a weight moves the less the more it has moved, so those of rare configurations
-learn in a few sights and those of common ones settle. Here the sums that say how much fade with their positions, since
+learn faster than those of common ones, which settle. Here the sums that say how much fade with their positions, since
 targets change while the tables get better.
 """
 

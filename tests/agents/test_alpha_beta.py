@@ -242,12 +242,13 @@ def test_a_search_tells_of_every_depth_and_can_be_stopped() -> None:
     assert len(lengths) >= 5
 
 
-@pytest.mark.parametrize("limits", [{"time_limit_s": 600}, {"exact": 60}], ids=str)
-def test_a_search_that_is_stopped_before_it_begins_looks_a_ply_ahead(limits: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("limits", "depth"), [({"time_limit_s": 600}, 1), ({"exact": 60}, 2)], ids=str)
+def test_a_search_that_is_stopped_before_it_begins_gives_its_first_decision(limits: dict[str, Any], depth: int) -> None:
     search = AlphaBetaAgent(AlphaBetaConfig(**limits)).begin(Position())
     search.stop()
     (decision,) = search
     assert decision.move in Position().legal_moves
+    assert decision.depth == depth
 
 
 def test_a_search_that_is_over_stops_no_other() -> None:

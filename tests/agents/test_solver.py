@@ -269,16 +269,20 @@ def test_the_evaluation_changes_the_order_alone(kind: str) -> None:
 
 @each_variant
 def test_a_guess_that_is_far_off_changes_no_score(variant: Variant, monkeypatch: pytest.MonkeyPatch) -> None:
-    positions = [played_position(variant, 12 if variant.size == 4 else 13, seed) for seed in range(3)]
+    positions = [played_position(variant, 12 if variant.size == 4 else 13, seed) for seed in range(4)]
     expected = [solver_of(variant).solve(position) for position in positions]
     monkeypatch.setattr("agents.search.solver._LEAST_GUESSED", 12)
     monkeypatch.setattr("agents.search.solver._HANDMADE_MARGIN", 1)  # 1/100 disc: nearly all searches are believed
     guessing = Solver(variant, 1 << 12, evaluation_of(HANDMADE, variant))
+    guesses = []
     for position, proven in zip(positions, expected, strict=True):
+        guessing._begin(position)
+        guesses.append(guessing._guess(position, -variant.num_squares, variant.num_squares))
         found = guessing.solve(position)
-        assert found.num_nodes != proven.num_nodes
         assert found.score == proven.score
         assert score_after(position, found.principal_line) == found.score
+    if variant.size > 4:  # where only the start may be guessed
+        assert guesses != [proven.score for proven in expected]
 
 
 @pytest.mark.parametrize("size", [6, 8, 10])

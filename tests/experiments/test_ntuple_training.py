@@ -278,7 +278,7 @@ def test_a_run_ends_by_its_clock_and_grows_through_its_depths(tmp_path, capsys):
     assert lines[-1]["time/elapsed_s"] >= 2
     assert lines[-2]["time/elapsed_s"] < 2
     assert {line["self_play/depth"] for line in lines} == {1, 2}
-    assert f"iteration {len(lines)}, 100 % of the time: error " in capsys.readouterr().err
+    assert f"iteration {len(lines)}, 100 % of the run: error " in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "run" / CHECKPOINTS).iterdir()] == [f"{len(lines):06}"]
 
 
