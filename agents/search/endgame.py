@@ -39,8 +39,9 @@ from reversi_env.rules import Rules, final_score, legal_mask, play
 from reversi_env.spans import span_of
 from reversi_env.vectors import bit, count, is_empty, lowest, overlap, union, without, without_lowest
 
-# The most empty squares of the lower two tiers; a FEW of 6 or 8 or a MIDDLE of 10 is as fast, one of 8 a third slower.
-FEW, MIDDLE = 7, 9
+# The most empty squares of the lower two tiers; a FEW of 7 or 8 or a MIDDLE of 10 is a little slower, one of 8 a third.
+FEW, MIDDLE = 6, 9
+REMEMBERED = 9  # from so many empty squares on the table is asked; nearer the end that takes longer than it saves
 LOOKING = 15  # from so many empty squares on, moves are ordered by a search one ply ahead
 GUESSING = 12  # from so many empty squares on a guess may believe a search two plies ahead or more
 SHARED = 13  # from so many empty squares on, threads leave each other's moves for later
@@ -62,7 +63,7 @@ def make_marks(num_threads: int) -> np.ndarray:
 def stability_bound(player: Bitboard, opponent: Bitboard, alpha: int, empties: Bitboard, rules: Rules) -> int:
     """Returns what the score cannot exceed for stable discs, or the whole board where `alpha` is too low to ask."""
     most = rules.size * rules.size
-    return most_score(player, opponent, empties, rules) if alpha >= 2 * count(empties) - 4 else most
+    return most_score(player, opponent, empties, rules) if alpha >= 2 * count(empties) - 8 else most
 
 
 @kernel
@@ -147,11 +148,14 @@ def solve_middle(
     most = stability_bound(player, opponent, alpha, empties, rules)
     if most <= alpha:
         return most
-    facts = find(table, player, opponent, memory[GENERATION])
-    answer = answer_in(facts, alpha, EXACT)
-    if answer != UNKNOWN:
-        return answer
-    good_move = move_of(facts) if facts != 0 else NO_MOVE
+    good_move = NO_MOVE
+    if num_empties >= REMEMBERED:
+        facts = find(table, player, opponent, memory[GENERATION])
+        answer = answer_in(facts, alpha, EXACT)
+        if answer != UNKNOWN:
+            return answer
+        if facts != 0:
+            good_move = move_of(facts)
     legal = legal_mask(player, opponent, rules)
     if is_empty(legal):
         if is_empty(legal_mask(opponent, player, rules)):
@@ -178,7 +182,8 @@ def solve_middle(
                     break
         if best > alpha:
             break
-    remember_score(table, player, opponent, alpha, best, num_empties, best_move, EXACT, memory, rules)
+    if num_empties >= REMEMBERED:
+        remember_score(table, player, opponent, alpha, best, num_empties, best_move, EXACT, memory, rules)
     return best
 
 
