@@ -120,8 +120,13 @@ def tiny_disk(folder: Path, taken_kib: int) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Exercises all kernels in two processes, one after the other, over one fresh cache."""
-    cache = tmp_path_factory.mktemp("cache")
+    """Exercises all kernels in two processes, one after the other, over one fresh cache.
+
+    Where REVERSI_CACHE_DIR names one without machine code it is that, so that other tests need not compile again.
+    """
+    cache = Path(os.environ.get("REVERSI_CACHE_DIR") or tmp_path_factory.mktemp("cache"))
+    if any(cache.rglob("*.nbc")):
+        cache = tmp_path_factory.mktemp("cache")
     runs = []
     for _ in range(2):
         done = subprocess.run(
