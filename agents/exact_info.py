@@ -14,9 +14,9 @@ of many a thousandth. Solving takes these CPU milliseconds by the number of empt
 random games:
 
     empty squares    14   13   12   10    8    6    4
-    othello          23   17    9    7    3    1    1
-    anti-reversi     49   25   15    5    4    2    1
-    othello-10x10   138   66   23    8    3    1    1
+    othello          29   20   14    8    5    2    1
+    anti-reversi     52   29   16    7    2    1    1
+    othello-10x10   174   78   34   10    4    2    1
 """
 
 import operator
