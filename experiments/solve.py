@@ -238,9 +238,8 @@ class _Session:
     def _solver_for(self, variant: Variant) -> Solver:
         if self._solver is None or self._solver.variant != variant:
             settings = self.settings
-            evaluation = evaluation_of(
-                settings.evaluation or best_evaluation(variant), variant
-            )  # or says what is wrong
+            name = settings.evaluation or best_evaluation(variant)
+            evaluation = evaluation_of(name, variant)  # whose faults are not those of the memory
             try:
                 entries = table_entries_of(settings.hash_mb, variant.size)
                 self._solver = Solver(variant, entries, evaluation, settings.threads)

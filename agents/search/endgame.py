@@ -98,6 +98,13 @@ def remember_score(
 
 
 @kernel
+def count_replies(player: Bitboard, opponent: Bitboard, corners: Bitboard, rules: Rules) -> int:
+    """Returns how many moves the side to move has, one to a corner counted twice: few are good for the other side."""
+    replies = legal_mask(player, opponent, rules)
+    return count(replies) + count(overlap(replies, corners))
+
+
+@kernel
 def rank_middle(
     player: Bitboard,
     opponent: Bitboard,
@@ -118,8 +125,7 @@ def rank_middle(
         move = bit(index, legal)
         legal = without_lowest(legal)
         after = play(player, opponent, move, rules)
-        replies = legal_mask(after[0], after[1], rules)
-        rank = -_REPLY * (count(replies) + count(overlap(replies, corners)))
+        rank = -_REPLY * count_replies(after[0], after[1], corners, rules)
         if not is_empty(overlap(move, odd)):
             rank += _ODD
         memory[last] = key_of(rank, index)
@@ -209,8 +215,7 @@ def rank_deep(
         move = bit(index, legal)
         legal = without_lowest(legal)
         after = play(player, opponent, move, rules)
-        replies = legal_mask(after[0], after[1], rules)
-        rank = -_DEEP_REPLY * (count(replies) + count(overlap(replies, evaluation.corners)))
+        rank = -_DEEP_REPLY * count_replies(after[0], after[1], evaluation.corners, rules)
         if num_empties >= LOOKING:
             rank -= search_leaves(after[0], after[1], UNBOUNDED, memory, evaluation, rules)
         else:
@@ -395,6 +400,15 @@ def solve(
 
 
 @kernel
+def next_alpha(guess: int, lower: int, upper: int) -> int:
+    """Returns what to ask next of a score that is from `lower` to `upper` and seems to be `guess`: does it exceed this?
+
+    The answer moves a bound, whatever it is.
+    """
+    return min(max(guess, lower + 1), upper) - 1
+
+
+@kernel
 def score_of(
     player: Bitboard,
     opponent: Bitboard,
@@ -410,7 +424,7 @@ def score_of(
     upper = rules.size * rules.size
     lower, score = -upper, guess
     while lower < upper:
-        alpha = min(max(score, lower + 1), upper) - 1
+        alpha = next_alpha(score, lower, upper)
         score = solve(player, opponent, alpha, num_empties, memory, table, marks, evaluation, rules)
         if score > alpha:
             lower = score

@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from agents.evaluation import DISC, NTUPLE, Evaluation, best_evaluation, evaluate, evaluation_of
-from agents.search.endgame import make_marks, solve
+from agents.search.endgame import make_marks, next_alpha, solve
 from agents.search.memory import END_MARGIN, GENERATION, MOST_NODES, NODES, STOPPED, UNLIMITED, is_stopped, make_memory
 from agents.search.midgame import in_discs, search_depth
 from agents.search.ordering import NO_MOVE
@@ -212,8 +212,8 @@ class Solver:
         lower, upper = self._widest
         move = position.legal_moves[0]
         guess = self._guess(position, low, high)
-        while lower < upper and upper > low and lower < high:
-            alpha = min(max(guess, lower + 1, low + 1), upper, high) - 1
+        while max(lower, low) < min(upper, high):
+            alpha = next_alpha(guess, max(lower, low), min(upper, high))
             guess, is_answer = self._ask(position, alpha)
             if not is_answer:
                 break
@@ -246,9 +246,10 @@ class Solver:
         is_learned = self._evaluation.kind == NTUPLE
         for memory in self._memories:
             memory[END_MARGIN] = _LEARNED_MARGIN if is_learned else _HANDMADE_MARGIN
-        lower, upper = self._widest
-        while lower < upper and upper > low and lower < high:
-            alpha = min(max(guess, lower + 1, low + 1), upper, high) - 1
+        least, most = self._widest
+        lower, upper = max(least, low), min(most, high)
+        while lower < upper:
+            alpha = next_alpha(guess, lower, upper)
             found, is_answer = self._ask(position, alpha)
             if not is_answer:
                 break

@@ -99,7 +99,7 @@ class NTuple(Algorithm):
     def kept(self, network: Network) -> Network:
         """Returns the tables with an error model."""
         assert isinstance(network, Tables)
-        if not network.weights.any():
+        if not network.weights.any():  # before the first iteration, of which there is nothing to measure
             return network
         model = measured_model(learned_evaluation(network), self.variant, self.config.seed)
         return replace(network, error_model=model)
