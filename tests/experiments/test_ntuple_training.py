@@ -255,9 +255,7 @@ def test_the_same_seed_gives_the_same_tables_and_a_resumed_run_too(tmp_path):
     assert not np.array_equal(tables, read_tables(find_tables(tmp_path / "other" / "run")).weights)
 
 
-@pytest.mark.parametrize(
-    "variant", ["othello-4x4", "anti-reversi", pytest.param("othello-10x10", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("variant", ["othello-4x4", "anti-reversi"])
 def test_tables_that_a_checkpoint_keeps_have_an_error_model_of_their_own(variant):
     ntuple = ntuple_of(f"variant={variant}", "schedule.games_per_iteration=10")
     for _ in range(2):

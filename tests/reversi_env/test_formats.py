@@ -94,8 +94,8 @@ def test_finished_games_survive_ggf_and_sgf_byte_for_byte_and_transcripts_in_the
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("year", range(1977, 2022))
-def test_finished_games_of_all_years_survive(data: Callable[[str], Path], tmp_path: Path, year: int) -> None:
+@pytest.mark.parametrize("year", range(1977, 2022, 3))
+def test_finished_games_of_many_years_survive(data: Callable[[str], Path], tmp_path: Path, year: int) -> None:
     walk_the_chain(data(f"wthor/WTH_{year}.wtb"), tmp_path)
 
 

@@ -88,13 +88,13 @@ combinations = pytest.mark.parametrize(
 
 @combinations
 def test_games_agree_with_oracle_ply_by_ply(size: int, start: str) -> None:
-    compare_games(size, start, num_games=200)
+    compare_games(size, start, num_games=80)
 
 
 @pytest.mark.slow
 @combinations
 def test_many_games_agree_with_oracle_ply_by_ply(size: int, start: str) -> None:
-    compare_games(size, start, num_games=2000)
+    compare_games(size, start, num_games=800 if size < 10 else 300)
 
 
 @combinations
