@@ -99,11 +99,16 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
 def read_checkpoint(folder: Path, with_trainer: bool = False) -> Checkpoint:
     """Returns the checkpoint in a folder, its files checked against their digests.
 
-    Raises CheckpointError with the file and the fault: missing, cut short, edited, of a newer format.
+    Raises CheckpointError with the file and the fault: missing, cut short, edited, of another format.
     """
     manifest = checkpoint_manifest(folder)
     files = manifest["files"]
     is_ntuple = manifest["network"].get("kind") == "ntuple"
+    if not is_ntuple and manifest["format_version"] < 2:
+        raise CheckpointError(
+            f"{folder} has format version 1, whose networks tell a value where today's tell win, draw and loss; "
+            "the reversi-lab that wrote it reads it"
+        )
     trainer_files = [TRAINER_TENSORS, TRAINER_COUNTERS] if with_trainer else []
     for name in [f"{TABLES}/{MANIFEST}" if is_ntuple else MODEL, CONFIG, *trainer_files]:
         if name not in files:

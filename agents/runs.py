@@ -12,7 +12,7 @@ from typing import Any
 from agents.manifest import MANIFEST, CheckpointError, check_file, read_manifest
 from agents.ntuple.tables import is_tables
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # with 1 a network told a value alone; n-tuples are as they were
 CHECKPOINTS = "checkpoints"  # the folder of a run that holds them
 MODEL, CONFIG = "model.safetensors", "config.yaml"
 TRAINER_TENSORS, TRAINER_COUNTERS = "trainer.safetensors", "trainer.json"

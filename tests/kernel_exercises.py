@@ -27,6 +27,7 @@ from agents.search.solver import Solver
 from experiments.bench import measure
 from experiments.training.ntuple_games import Style, predicted, self_play, share_of
 from experiments.training.ntuple_learner import NTupleLearner
+from experiments.training.replay import Replay, ReplayConfig, Samples
 from reversi_env import Batch, Position, ReversiEnv, Variant, jit, perft, random_games
 from reversi_env.datasets import PositionDataset
 from reversi_env.encoding import NUM_PLANES, write_planes
@@ -213,6 +214,31 @@ def self_play_of_tables() -> object:
     return seen
 
 
+def replays() -> object:
+    """Draws the start as a training step takes it."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        start, num_rows = Position(variant), 3
+        player, opponent = (np.array([discs] * num_rows) for discs in (start.player, start.opponent))
+        zeros = np.zeros(num_rows, np.int8)
+        samples = Samples(
+            player=player,
+            opponent=opponent,
+            policy=np.array([start.action_mask / start.action_mask.sum()] * num_rows, np.float16),
+            policy_weight=np.ones(num_rows, np.float16),
+            value=np.zeros(num_rows, np.float16),
+            result=zeros,
+            score=zeros,
+            final_player=player,
+            final_opponent=opponent,
+        )
+        replay = Replay(variant, ReplayConfig())
+        replay.add(samples)
+        batch = replay.draw(8, np.random.default_rng(1))
+        seen.append([array.tolist() for array in (batch.planes, batch.legal, batch.policy, batch.owner)])
+    return seen
+
+
 def benchmarks() -> object:
     """Runs the chain that benchmarks compare with."""
     return measure._chain(np.uint64(1), 10)
@@ -221,7 +247,7 @@ def benchmarks() -> object:
 EXERCISES: dict[str, list[Callable[[], object]]] = {
     "reversi_env": [rules, environments, batches, datasets, planes],
     "agents": [players, searches_ahead, solutions, tables, explanations, searches],
-    "experiments": [self_play_of_tables, benchmarks],
+    "experiments": [self_play_of_tables, replays, benchmarks],
 }
 
 

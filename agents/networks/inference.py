@@ -42,7 +42,7 @@ class TorchBackend:
     def __call__(self, planes: np.ndarray, legal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         with _one_thread():
             inputs = torch.from_numpy(planes).to(self.device, memory_format=torch.channels_last)
-            logits, values = self.network(inputs)
+            logits, values = self.network.policy_and_value(inputs)
             policy = torch.softmax(mask_logits(logits, torch.from_numpy(legal).to(self.device)), dim=1)
             return policy.cpu().numpy(), values.cpu().numpy()
 

@@ -4,8 +4,9 @@ import contextlib
 import copy
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from torch import Tensor
@@ -45,22 +46,6 @@ def counters_from(kind: type[AnyCounters], found: Mapping[str, Any]) -> AnyCount
     return kind(**found)
 
 
-def join_tensors(**groups: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Returns the tensors of all groups, each named `group.name`."""
-    return {f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
-
-
-def split_tensors(tensors: Mapping[str, Tensor], *groups: str) -> list[dict[str, Tensor]]:
-    """Returns what `join_tensors` joined, group by group; raises ValueError for a tensor of another group."""
-    found: dict[str, dict[str, Tensor]] = {group: {} for group in groups}
-    for key, tensor in tensors.items():
-        group, _, name = key.partition(".")
-        if group not in found:
-            raise ValueError(f"it has {key}, which belongs neither to {' nor to '.join(groups)}; is it another run's?")
-        found[group][name] = tensor
-    return list(found.values())
-
-
 class Algorithm(ABC):
     """One way to learn. Its network, its counters and `tensors` are all that an iteration leaves to the next."""
 
@@ -76,6 +61,12 @@ class Algorithm(ABC):
         schedule, counters = self.config.schedule, self.counters
         by_time = counters.elapsed_s / schedule.duration_s if schedule.duration_s else 0.0
         return min(max(counters.iteration / max(schedule.num_iterations - 1, 1), by_time), 1.0)
+
+    def settle(self, run: Path) -> None:  # noqa: B027 (only a replay lies there)
+        """Tells the run's folder, before anything else is asked for that might belong there."""
+
+    def prune(self, checkpoints: Sequence[Path]) -> None:  # noqa: B027 (likewise)
+        """Removes what neither the next iteration nor one of the run's checkpoints needs any more."""
 
     @abstractmethod
     def copied(self) -> Network:

@@ -1,8 +1,13 @@
 """The algorithms by name."""
 
+from pathlib import Path
+
 import torch
 
+from agents.checkpoint import read_checkpoint
+from agents.manifest import CheckpointError
 from agents.networks.residual import ResidualNetwork
+from agents.runs import find_checkpoint
 from experiments.training.algorithm import Algorithm
 from experiments.training.alphazero import AlphaZero
 from experiments.training.config import TrainConfig
@@ -13,14 +18,18 @@ _EXTRA = ("sb3_contrib", "stable_baselines3")
 
 
 def make_algorithm(config: TrainConfig) -> Algorithm:
-    """Returns the algorithm that a configuration names, at the start of a run, its network drawn by the seed.
+    """Returns the algorithm that a configuration names, at the start of a run.
 
-    Raises TrainingError where a library is missing, and what `agents.make` raises for opponents.
+    Its network is drawn by the seed, or is that of `init_from`. Raises TrainingError where a library is missing,
+    CheckpointError where that network cannot be used, and what `agents.make` raises for opponents.
     """
     if config.algorithm == "ntuple":
         return NTuple(config)
     torch.manual_seed(config.seed)
-    network = ResidualNetwork(config.network).to(config.to_device())
+    network = ResidualNetwork(config.network)
+    if config.init_from is not None and config.resume is None:
+        _begin_from(network, Path(config.init_from))
+    network.to(config.to_device())
     if config.algorithm == "alphazero":
         return AlphaZero(config, network)
     try:
@@ -33,3 +42,15 @@ def make_algorithm(config: TrainConfig) -> Algorithm:
             'pip install -c constraints.txt -e ".[rl]"'
         ) from None
     return PPO(config, network)
+
+
+def _begin_from(network: ResidualNetwork, path: Path) -> None:
+    """Takes the weights of a run or checkpoint, of whatever board; raises CheckpointError where they do not fit."""
+    found = read_checkpoint(find_checkpoint(path)).network
+    if not isinstance(found, ResidualNetwork):
+        raise CheckpointError(f"init_from={path} holds n-tuple tables, the configuration asks for a network")
+    if found.config != network.config:
+        raise CheckpointError(
+            f"the network of init_from={path} is {found.config}, the configuration asks for {network.config}"
+        )
+    network.load_state_dict(found.state_dict())

@@ -7,9 +7,10 @@ threads, not on which of them was faster.
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,13 @@ import torch
 from torch import Tensor
 
 from agents.networks.residual import ResidualNetwork
-from experiments.training.algorithm import Counters, NetworkAlgorithm, join_tensors, split_tensors
+from experiments.training.algorithm import Counters, NetworkAlgorithm
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop
-from experiments.training.learner import Learner, Losses
-from experiments.training.optimizer import load_optimizer_tensors, optimizer_tensors
-from experiments.training.replay import Replay, Samples
+from experiments.training.learner import ResidualLearner
+from experiments.training.replay import GROUP, Replay
 from experiments.training.self_play import SelfPlay, play_games
+from experiments.training.tensors import join_tensors, split_tensors
 from experiments.training.watched import watched_evaluator
 
 
@@ -38,8 +39,15 @@ class AlphaZero(NetworkAlgorithm):
     def __init__(self, config: TrainConfig, network: ResidualNetwork) -> None:
         super().__init__(config, network)
         self.counters: SelfPlayCounters = SelfPlayCounters()
-        self._replay = Replay(self.variant, config.schedule.replay_window)
-        self._learner = Learner(network, config.learner)
+        self._replay = Replay(self.variant, config.replay)
+        self._learner = ResidualLearner(network, config.learner)
+        self.network = self._learner.averaged()
+
+    def settle(self, run: Path) -> None:
+        self._replay = Replay(self.variant, self.config.replay, run / GROUP)
+
+    def prune(self, checkpoints: Sequence[Path]) -> None:
+        self._replay.prune(checkpoints)
 
     def iterate(self, stop: Stop) -> dict[str, float]:
         schedule, counters = self.config.schedule, self.counters
@@ -59,7 +67,8 @@ class AlphaZero(NetworkAlgorithm):
                 for future in wait(futures, return_when=FIRST_EXCEPTION).done:
                     future.result()  # raises what ended it, before the others are waited for
                 played = SelfPlay.joined([future.result() for future in playing])
-                losses = learning.result()
+                learned = learning.result()
+                self.network = self._learner.averaged()
             except BaseException:
                 stop.request()  # so that the other threads end too
                 raise
@@ -67,7 +76,7 @@ class AlphaZero(NetworkAlgorithm):
         counters.num_games += played.num_games
         counters.num_positions += len(played.samples)
         counters.num_steps = self._learner.num_steps
-        numbers = {
+        numbers: dict[str, float] = {
             "self_play/games": counters.num_games,
             "self_play/positions": counters.num_positions,
             "self_play/plies_per_game": played.num_plies / played.num_games,
@@ -76,37 +85,26 @@ class AlphaZero(NetworkAlgorithm):
             "self_play/black_mean_score": played.black_mean_score,
             "self_play/simulations_per_s": played.num_simulations / played.wall_s,
             "replay/positions": len(self._replay),
+            "replay/age_rounds": self._replay.age,
             "time/self_play_s": played.wall_s,
             "time/iteration_s": time.monotonic() - began,
         }
-        if losses is not None:
-            numbers |= {
-                "train/policy_loss": losses.policy_loss,
-                "train/value_loss": losses.value_loss,
-                "train/gradient_norm": losses.gradient_norm,
-                "train/learning_rate": losses.learning_rate,
-                "train/steps": self._learner.num_steps,
-            }
-        return numbers
+        return numbers | learned
 
     def tensors(self) -> dict[str, Tensor]:
-        return join_tensors(  # the replay's arrays are replaced, not changed
-            replay={name: torch.from_numpy(array) for name, array in self._replay.samples.arrays().items()},
-            optimizer={name: tensor.clone() for name, tensor in optimizer_tensors(self._learner.optimizer).items()},
-        )
+        replay = {name: torch.from_numpy(array) for name, array in self._replay.arrays().items()}
+        return join_tensors(learner=self._learner.tensors(), replay=replay)
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        replay, optimizer = split_tensors(tensors, "replay", "optimizer")
-        self._learner.num_steps = self.counters.num_steps
-        load_optimizer_tensors(self._learner.optimizer, optimizer, self.counters.num_steps)
-        self._replay.add(Samples.from_arrays({name: tensor.numpy() for name, tensor in replay.items()}, self.variant))
-        if len(self._replay) and not self.counters.iteration:
-            raise ValueError(f"{len(self._replay)} positions before the first iteration")
+        learner, replay = split_tensors(tensors, "learner", GROUP)
+        self._learner.load_tensors(learner, self.counters.num_steps)
+        self.network = self._learner.averaged()
+        self._replay.load_arrays({name: tensor.numpy() for name, tensor in replay.items()})
 
-    def _learn(self, stop: Stop) -> Losses | None:
+    def _learn(self, stop: Stop) -> dict[str, float]:
         """Fits the network to the replay as it was before this iteration's games."""
         if not len(self._replay):
-            return None
+            return {}
         learner, counters = self.config.learner, self.counters
         positions_per_iteration = counters.num_positions / counters.iteration
         num_steps = round(positions_per_iteration * learner.samples_per_position / learner.batch_size)

@@ -11,6 +11,7 @@ from agents.search.memory import MOST_DEPTH
 from experiments.evaluation import CLASSIC_OPPONENTS
 from experiments.training.learner import LearnerConfig
 from experiments.training.optimizer import check_rates
+from experiments.training.replay import ReplayConfig
 from reversi_env import Variant
 from reversi_env.naming import UnknownNameError
 
@@ -21,17 +22,18 @@ SEEDS = 1 << 64  # what torch's generator takes
 
 # What an algorithm has no use for: it is refused where somebody asks for it, and left out where the run is described.
 UNUSED_KEYS = {
-    "alphazero": ("ppo", "ntuple", "evaluation.depth"),
+    "alphazero": ("ppo", "ntuple", "schedule.replay_window", "evaluation.depth"),
     "maskable_ppo": (
         "search",
         "learner",
+        "replay",
         "ntuple",
         "schedule.games_per_iteration",
         "schedule.replay_window",
         "schedule.num_threads",
         "evaluation.depth",
     ),
-    "ntuple": ("network", "search", "learner", "ppo", "evaluation.search", "device"),
+    "ntuple": ("network", "search", "learner", "replay", "ppo", "evaluation.search", "init_from", "device"),
 }
 
 
@@ -58,7 +60,7 @@ class ScheduleConfig:
     num_iterations: int = 40
     duration_s: float | None = None  # the run ends with the iteration in which this is over; evaluations count
     games_per_iteration: int = 64
-    replay_window: int = 50_000  # positions
+    replay_window: int = 50_000  # positions; a network's learner has `replay`
     checkpoint_every: int = 5  # iterations; the last one always gets a checkpoint
     kept_checkpoints: int = 2
     num_threads: int = 0  # that play games; 0: all cores, but one where the network learns meanwhile
@@ -208,6 +210,7 @@ class TrainConfig:
     network: ResidualConfig = field(default_factory=ResidualConfig)
     search: MCTSConfig = field(default_factory=MCTSConfig)  # of self-play
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     ntuple: NTupleConfig = field(default_factory=NTupleConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -216,6 +219,7 @@ class TrainConfig:
     device: str = "auto"  # "cpu", "cuda", or "auto": the first CUDA device where there is one
     runs: str = "runs"  # the folder of run folders
     name: str | None = None  # the run's own folder; by default the experiment and the time
+    init_from: str | None = None  # a run or checkpoint, on any board, whose network the run begins with
     resume: str | None = None  # a run folder to go on with
 
     def __post_init__(self) -> None:

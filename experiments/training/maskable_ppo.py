@@ -20,7 +20,7 @@ from torch import Tensor
 
 import agents
 from agents.networks.residual import ResidualNetwork
-from experiments.training.algorithm import Counters, NetworkAlgorithm, join_tensors, split_tensors
+from experiments.training.algorithm import Counters, NetworkAlgorithm
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop, TrainingError
 from experiments.training.optimizer import (
@@ -31,6 +31,7 @@ from experiments.training.optimizer import (
     optimizer_tensors,
 )
 from experiments.training.sb3_env import PlanesVecEnv
+from experiments.training.tensors import join_tensors, split_tensors
 from experiments.training.watched import WatchedOpponent
 from reversi_env import IllegalMoveError
 
@@ -65,7 +66,8 @@ class NetworkPolicy(MaskableActorCriticPolicy):
     ) -> None:
         super().__init__(observation_space, action_space, lr_schedule, net_arch=[])
         self.network = network
-        self.optimizer = torch.optim.Adam(network.parameters(), lr=lr_schedule(1), eps=1e-5)  # the ε of PPO everywhere
+        learned = network.parameters_of_policy_and_value()
+        self.optimizer = torch.optim.Adam(learned, lr=lr_schedule(1), eps=1e-5)  # the ε of PPO everywhere
         self.set_training_mode(False)
 
     def _build(self, lr_schedule: Callable[[float], float]) -> None:
@@ -96,7 +98,7 @@ class NetworkPolicy(MaskableActorCriticPolicy):
         return self._evaluate(obs, None)[1]
 
     def _evaluate(self, planes: Tensor, masks: np.ndarray | Tensor | None) -> tuple[MaskableDistribution, Tensor]:
-        logits, values = self.network(planes.to(memory_format=torch.channels_last))
+        logits, values = self.network.policy_and_value(planes.to(memory_format=torch.channels_last))
         if not torch.isfinite(logits).all():
             raise TrainingError(f"the policy's logits are not finite; try a lower {_RATE}")
         distribution = self.action_dist.proba_distribution(action_logits=logits)

@@ -22,12 +22,13 @@ from agents.manifest import CheckpointError
 from agents.ntuple.layout import layout_of
 from agents.ntuple.tables import Tables
 from agents.search.probcut import measured_model, sample_positions
-from experiments.training.algorithm import Algorithm, Counters, join_tensors, split_tensors
+from experiments.training.algorithm import Algorithm, Counters
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop, TrainingError
 from experiments.training.ntuple_games import Positions, Style, predicted, self_play, share_of
 from experiments.training.ntuple_learner import NTupleLearner
 from experiments.training.optimizer import cosine_rate
+from experiments.training.tensors import join_tensors, split_tensors
 
 _LEARNER_ARRAYS = ("weights", "moved")
 

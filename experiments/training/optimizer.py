@@ -2,12 +2,20 @@
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from experiments.training.interruption import TrainingError
+from experiments.training.tensors import check_tensors
+
+# What an optimizer keeps of each parameter from its first step on: a number, or as many as the parameter has.
+_STATE = {
+    torch.optim.Adam: ("step", "exp_avg", "exp_avg_sq"),
+    torch.optim.AdamW: ("step", "exp_avg", "exp_avg_sq"),
+    torch.optim.SGD: ("momentum_buffer",),
+}
 
 
 def check_rates(first: float, last: float) -> None:
@@ -34,11 +42,12 @@ def is_finite(network: nn.Module, optimizer: torch.optim.Optimizer) -> bool:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Returns the state of an Adam or AdamW as named tensors, not copied; none before its first step."""
+    """Returns the state of an optimizer as named tensors, not copied; none before its first step."""
     return {
         f"{index}.{name}": tensor
         for index, state in optimizer.state_dict()["state"].items()
         for name, tensor in state.items()
+        if tensor is not None
     }
 
 
@@ -47,21 +56,22 @@ def load_optimizer_tensors(optimizer: torch.optim.Optimizer, tensors: Mapping[st
 
     Raises ValueError where it does not fit the parameters.
     """
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    shapes = {
-        f"{index}.{name}": shape
-        for index, parameter in enumerate(parameters if num_steps else [])
-        for name, shape in (("step", torch.Size()), ("exp_avg", parameter.shape), ("exp_avg_sq", parameter.shape))
-    }
-    for name in sorted(shapes.keys() - tensors.keys()):
-        raise ValueError(f"the optimizer's state lacks {name} after step {num_steps}")
-    for name in sorted(tensors.keys() - shapes.keys()):
-        raise ValueError(f"the optimizer's state has {name}, which belongs to no parameter after step {num_steps}")
+    wanted = _like_state(optimizer) if num_steps else {}
+    check_tensors(tensors, wanted, f"the optimizer's state after step {num_steps}")
     state: dict[int, dict[str, Tensor]] = {}
-    for key, shape in shapes.items():
-        if tensors[key].shape != shape or tensors[key].dtype != torch.float32:
-            raise ValueError(f"the optimizer's state {key} does not fit the network")
+    for key, tensor in tensors.items():
         index, name = key.split(".")
-        state.setdefault(int(index), {})[name] = tensors[key]
+        # In the order in which a convolution's weights lie, so that sums are rounded as if nothing had happened.
+        state.setdefault(int(index), {})[name] = wanted[key].copy_(tensor)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _like_state(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Returns tensors without content like those that the state has from the first step on."""
+    parameters: Iterable[Tensor] = itertools.chain(*(group["params"] for group in optimizer.param_groups))
+    return {
+        f"{index}.{name}": torch.empty(()) if name == "step" else torch.empty_like(parameter, requires_grad=False)
+        for index, parameter in enumerate(parameters)
+        for name in _STATE[type(optimizer)]
+    }

@@ -1,5 +1,6 @@
 """Games that a network plays against itself, all advancing together."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class _GameRecord:
     rng: np.random.Generator
     positions: list[Position]
     policies: list[np.ndarray]
+    values: list[float]
 
 
 def play_games(
@@ -60,7 +62,7 @@ def play_games(
     search = Search(variant, evaluate, config)
     start = Position(variant)
     records = [
-        _GameRecord(start, np.random.default_rng(np.random.SeedSequence((*seed, int(number)))), [], [])
+        _GameRecord(start, np.random.default_rng(np.random.SeedSequence((*seed, int(number)))), [], [], [])
         for number in numbers
     ]
     entropy = 0.0
@@ -84,15 +86,18 @@ def play_games(
                 visits = searched.visit_count[row]
                 move = choose_move(visits, position, config, record.rng)
                 policy = policies[row].astype(np.float16)
+                value = float(searched.value[row])
                 row += 1
             else:
                 move = position.legal_moves[0]
                 policy = position.action_mask.astype(np.float16)
+                value = math.nan
             if position.must_pass:
                 num_passes += 1
             else:
                 record.positions.append(position)
                 record.policies.append(policy)
+                record.values.append(value)
             record.position = position.play(move)
             num_plies += 1
         running = [record for record in running if not record.position.is_over]
@@ -109,12 +114,21 @@ def play_games(
 
 
 def _samples_of(record: _GameRecord) -> Samples:
-    black_result = record.position.result if record.position.is_black_to_move else -record.position.result
+    end, positions = record.position, record.positions
+    black_result = end.result if end.is_black_to_move else -end.result
+    signs = np.array([1 if position.is_black_to_move else -1 for position in positions], np.int8)
+    is_black = signs[:, None] == 1
+    values = np.array(record.values, np.float16)
+    is_unsearched = np.isnan(values)  # since the move was the only one
+    values[is_unsearched] = (signs * black_result)[is_unsearched]
     return Samples(
-        player=np.array([position.player for position in record.positions], np.uint64),
-        opponent=np.array([position.opponent for position in record.positions], np.uint64),
+        player=np.array([position.player for position in positions], np.uint64),
+        opponent=np.array([position.opponent for position in positions], np.uint64),
         policy=np.array(record.policies, np.float16),
-        value=np.array(
-            [black_result if position.is_black_to_move else -black_result for position in record.positions], np.float32
-        ),
+        policy_weight=np.ones(len(positions), np.float16),
+        value=values,
+        result=signs * np.int8(black_result),
+        score=signs * np.int8(end.black_score),
+        final_player=np.where(is_black, end.black, end.white),
+        final_opponent=np.where(is_black, end.white, end.black),
     )

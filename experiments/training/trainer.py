@@ -56,6 +56,7 @@ class Trainer:
         self._commit = commit()
         self._stop = Stop()
         self._opponents = opponents
+        algorithm.settle(folder)
         if resumed is not None:
             self._take_up(resumed)
         self._state = self._snapshot()
@@ -117,6 +118,7 @@ class Trainer:
             checkpoint = self._state.checkpoint
             write_checkpoint(folder, replace(checkpoint, network=self.algorithm.kept(checkpoint.network)))
             prune_checkpoints(self.folder, self.config.schedule.kept_checkpoints)
+            self.algorithm.prune(checkpoints_of(self.folder))
         return folder
 
     def _rate(self, num_games: int) -> tuple[list[Row], dict[str, float]]:

@@ -92,6 +92,18 @@ def test_a_newer_format_says_so(folder):
         read_checkpoint(folder)
 
 
+def test_a_network_of_the_first_format_says_what_reads_it(folder):
+    edit_manifest(folder, format_version=1)
+    with pytest.raises(CheckpointError, match=r"format version 1, whose networks tell a value .* the reversi-lab that"):
+        read_checkpoint(folder)
+
+
+def test_tables_of_the_first_format_are_read(checkpoint, tmp_path):
+    write_checkpoint(tmp_path / "saved", replace(checkpoint, network=Tables.zeros(Variant(4)), variant=Variant(4)))
+    edit_manifest(tmp_path / "saved", format_version=1)
+    assert isinstance(read_checkpoint(tmp_path / "saved").network, Tables)
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -123,13 +135,13 @@ def test_a_manifest_of_any_text_is_refused(folder, content):
 @pytest.mark.parametrize(
     ("weights", "sentence"),
     [
-        ({"value.bias": torch.zeros(2)}, r"value\.bias has shape \[2\], expected \[1\]"),
+        ({"margin.bias": torch.zeros(2)}, r"margin\.bias has shape \[2\], expected \[1\]"),
         (
-            {"value.bias": torch.zeros(1, dtype=torch.float64)},
-            "value.bias as torch.float64, expected torch.float32",
+            {"margin.bias": torch.zeros(1, dtype=torch.float64)},
+            "margin.bias as torch.float64, expected torch.float32",
         ),
-        ({"value.bias": torch.full((1,), float("nan"))}, r"number in value\.bias that is not finite"),
-        ({"value.bias": torch.full((1,), float("inf"))}, r"number in value\.bias that is not finite"),
+        ({"margin.bias": torch.full((1,), float("nan"))}, r"number in margin\.bias that is not finite"),
+        ({"margin.bias": torch.full((1,), float("inf"))}, r"number in margin\.bias that is not finite"),
         ({"another": torch.zeros(1)}, r"another has shape \[1\], expected None"),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from agents.networks.inference import NetworkEvaluator, TorchBackend
-from agents.networks.residual import ResidualConfig, ResidualNetwork, mask_logits
+from agents.networks.residual import ResidualConfig, ResidualNetwork, mask_logits, value_of
 from reversi_env import Game, Position, Variant, random_games
 
 SMALL = ResidualConfig(num_channels=8, num_blocks=2, num_head_channels=4)
@@ -23,10 +23,53 @@ def network():
 
 @pytest.mark.parametrize("size", [4, 6, 8, 10])
 def test_the_same_weights_accept_every_board_size(network, size):
-    logits, values = network(torch.randn(5, 3, size, size))
-    assert logits.shape == (5, size * size + 1)
-    assert values.shape == (5,)
-    assert values.abs().max() < 1
+    planes = torch.randn(5, 3, size, size)
+    heads = network.eval()(planes)
+    assert heads.policy_logits.shape == (5, size * size + 1)
+    assert heads.result_logits.shape == (5, 3)
+    assert heads.margin.shape == heads.value.shape == (5,)
+    assert heads.owner.shape == (5, size * size)
+    assert heads.owner.abs().max() < 1
+    assert all(head.std() > 0 for head in heads)
+    logits, values = network.policy_and_value(planes)
+    assert torch.equal(logits, heads.policy_logits)
+    assert torch.equal(values, heads.value)
+
+
+def test_a_value_is_the_chance_to_win_less_that_to_lose():
+    values = value_of(torch.log(torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.0, 1.0, 0.0]])))
+    torch.testing.assert_close(values, torch.tensor([0.3, -0.6, 0.0]))
+
+
+@pytest.mark.parametrize("symmetry", range(1, 8))
+def test_the_owner_of_a_square_is_told_at_its_place(symmetry):
+    torch.manual_seed(3)
+    network = ResidualNetwork(ResidualConfig(8, 1, 4)).eval()
+    for module in network.modules():
+        if isinstance(module, torch.nn.Conv2d) and module.kernel_size == (3, 3):
+            with torch.no_grad():  # with weights that look the same from everywhere the network does too
+                module.weight.copy_(sum(transformed(module.weight, each) for each in range(8)) / 8)
+    planes = torch.randn(4, 3, 6, 6)
+    turned, straight = network(transformed(planes, symmetry)), network(planes)
+    torch.testing.assert_close(
+        turned.owner.reshape(4, 6, 6), transformed(straight.owner.reshape(4, 6, 6), symmetry), atol=1e-5, rtol=0
+    )
+    torch.testing.assert_close(turned.margin, straight.margin, atol=1e-5, rtol=0)
+
+
+def transformed(planes, symmetry):
+    planes = planes.transpose(-1, -2) if symmetry >= 4 else planes
+    return torch.rot90(planes, symmetry % 4, dims=(-2, -1))
+
+
+def test_policy_and_value_depend_on_the_parameters_that_are_named(network):
+    logits, values = network.policy_and_value(torch.randn(2, 3, 8, 8))
+    parameters = dict(network.named_parameters())
+    gradients = torch.autograd.grad(logits.sum() + values.sum(), list(parameters.values()), allow_unused=True)
+    used = {name for name, gradient in zip(parameters, gradients, strict=True) if gradient is not None}
+    named = {id(parameter) for parameter in network.parameters_of_policy_and_value()}
+    assert {name for name, parameter in parameters.items() if id(parameter) in named} == used
+    assert used == parameters.keys() - {"margin.weight", "margin.bias", "owner.weight", "owner.bias"}
 
 
 @pytest.mark.parametrize("name", Variant.NAMES)
@@ -51,7 +94,7 @@ def test_search_is_answered_what_the_network_says(network, name):
         legal = position.action_mask
         planes = np.stack([cells == mover, cells == other, legal[:-1] == 1]).reshape(1, 3, variant.size, variant.size)
         with torch.no_grad():
-            logits, expected_value = network(torch.tensor(planes, dtype=torch.float32))
+            logits, expected_value = network.policy_and_value(torch.tensor(planes, dtype=torch.float32))
         odds = np.exp(logits[0].double().numpy()) * legal
         np.testing.assert_allclose(policy[row], odds / odds.sum(), atol=2e-5)
         assert value[row] == pytest.approx(expected_value.item(), abs=2e-5)
@@ -84,7 +127,7 @@ def test_a_size_that_cannot_be_is_refused(fault):
 def test_a_network_that_answers_what_is_no_number_is_refused():
     broken = ResidualNetwork(SMALL)
     with torch.no_grad():
-        broken.value.bias.fill_(float("nan"))
+        broken.result.bias.fill_(float("nan"))
     evaluator = NetworkEvaluator(TorchBackend(broken, torch.device("cpu")))
     start = Position(Variant())
     with pytest.raises(ValueError, match="the network's answer is not a number"):

@@ -215,18 +215,18 @@ def test_an_update_is_that_of_the_paper_by_an_adam_with_its_gradient_clipped():
     is_over = np.concatenate([moves.episode_starts[1:], games["games.is_over"].numpy()[None]]).astype(bool)
     last = {name: games[f"games.{name}"].numpy() for name in ("observation", "action_mask")}
     with torch.no_grad():
-        logits, values = network(planes)
+        logits, values = network.policy_and_value(planes)
         old_log_prob = logits.masked_fill(~masks, -1e9).log_softmax(1).gather(1, actions).squeeze(1)
         values = values.reshape(num_games, num_moves).T.numpy()
-        last_values = network(torch.from_numpy(planes_of(last)))[1].numpy()
+        last_values = network.policy_and_value(torch.from_numpy(planes_of(last)))[1].numpy()
     targets = lambda_returns(moves.rewards, is_over, values, last_values, 0.7)
     returns, advantages = (torch.from_numpy(array.T.reshape(-1)).float() for array in (targets, targets - values))
     advantages = (advantages - advantages.mean()) / advantages.std()
-    parameters = list(network.parameters())
+    parameters = list(network.parameters_of_policy_and_value())
     means, squares = ([torch.zeros_like(parameter) for parameter in parameters] for _ in range(2))
     told = []
     for step in (1, 2):
-        logits, values = network(planes)
+        logits, values = network.policy_and_value(planes)
         log_policy = logits.masked_fill(~masks, -1e9).log_softmax(1)
         log_prob = log_policy.gather(1, actions).squeeze(1)
         ratio = (log_prob - old_log_prob).exp()
@@ -244,7 +244,7 @@ def test_an_update_is_that_of_the_paper_by_an_adam_with_its_gradient_clipped():
                 square += 0.001 * (clipped**2 - square)
                 unbiased, scale = mean / (1 - 0.9**step), (square / (1 - 0.999**step)).sqrt()
                 parameter -= learning_rate * unbiased / (scale + epsilon)
-    for ours, theirs in zip(parameters, ppo.network.parameters(), strict=True):
+    for ours, theirs in zip(parameters, ppo.network.parameters_of_policy_and_value(), strict=True):
         torch.testing.assert_close(theirs, ours, atol=1e-3 * learning_rate, rtol=0)
     names = ("train/policy_loss", "train/value_loss", "train/entropy", "train/gradient_norm")
     assert [numbers[name] for name in names] == pytest.approx(np.mean(told, axis=0), rel=1e-3, abs=1e-5)

@@ -20,9 +20,7 @@ from agents.networks.residual import ResidualConfig, ResidualNetwork
 from agents.runs import CHECKPOINTS
 from experiments import cli
 from experiments.match import MatchError
-from experiments.training.interruption import Interrupted, TrainingError
-from experiments.training.learner import Learner, LearnerConfig
-from experiments.training.replay import Replay
+from experiments.training.interruption import Interrupted
 from experiments.training.run_folder import make_run_folder
 from experiments.training.self_play import play_games
 from reversi_env import Variant
@@ -57,10 +55,10 @@ def evaluate_by_hash(player, opponent, variant):
     return rng.random((len(player), variant.num_actions), np.float32), rng.random(len(player), np.float32)
 
 
-def discs_of(samples, row, size):
-    """The board of a sample, the mover's discs as X: squares lie on a grid of eight columns up to 8×8."""
+def discs_of(player, opponent, size):
+    """A sample's board, the mover's discs as X: squares lie on a grid of eight columns up to 8×8."""
     bits = [8 * (square // size) + square % size for square in range(size * size)]
-    mover, other = int(samples.player[row, 0]), int(samples.opponent[row, 0])
+    mover, other = int(player), int(opponent)
     return ["X" if mover >> bit & 1 else "O" if other >> bit & 1 else "-" for bit in bits]
 
 
@@ -82,30 +80,33 @@ def test_self_play_samples_are_positions_of_games_with_results_from_the_movers_s
     played = play_games(variant, evaluate_by_hash, config, range(3), seed=(7,))
     samples = played.samples
     assert len(samples) == played.num_plies - played.num_passes
-    shown = [discs_of(samples, row, variant.size) for row in range(len(samples))]
+    samples.check(variant)
+    assert (samples.policy_weight == 1).all()
+    shown = [discs_of(samples.player[row, 0], samples.opponent[row, 0], variant.size) for row in range(len(samples))]
     num_discs = [len(board) - board.count("-") for board in shown]
     starts = [row for row in range(len(samples)) if row == 0 or num_discs[row] < num_discs[row - 1]]
     assert len(starts) == played.num_games == 3
     for first, end in zip(starts, [*starts[1:], len(samples)], strict=True):
         board, side = oracle.start_board(variant.size, variant.start), "X"
-        black_results = set()
+        black_results, black_scores, ends = set(), set(), set()
         for row in range(first, end):
             assert shown[row] == as_mover_sees(board, side)
             legal = oracle.legal_squares(board, side, free)
             assert float(samples.policy[row].sum()) == pytest.approx(1, abs=0.01)
             assert set(np.flatnonzero(samples.policy[row])) <= set(legal)
-            black_results.add(samples.value[row] if side == "X" else -samples.value[row])
+            black_results.add(samples.result[row] if side == "X" else -samples.result[row])
+            black_scores.add(samples.score[row] if side == "X" else -samples.score[row])
+            final = discs_of(samples.final_player[row, 0], samples.final_opponent[row, 0], variant.size)
+            ends.add("".join(as_mover_sees(final, side)))
             children = [after_move(board, side, move, free) for move in legal]
             if row + 1 < end:
                 (board, side) = next(
                     (child, mover) for child, mover in children if as_mover_sees(child, mover) == shown[row + 1]
                 )
-        assert len(black_results) == 1
-        assert black_results <= {
-            oracle.result(child, "X", variant.goal, variant.scoring)
-            for child, _ in children
-            if oracle.is_over(child, free)
-        }
+        (black_result,), (black_score,), (end_board,) = black_results, black_scores, ends
+        assert list(end_board) in [child for child, _ in children if oracle.is_over(child, free)]
+        assert black_result == oracle.result(list(end_board), "X", variant.goal, variant.scoring)
+        assert black_score == oracle.score(list(end_board), "X", variant.goal, variant.scoring)
 
 
 def test_the_same_seed_plays_the_same_games_and_another_seed_others():
@@ -128,62 +129,6 @@ def evaluate_by_place(player, opponent, variant):
     ).astype(np.uint64) % np.uint64(50)
     policy = ((mixed % np.uint64(97)).astype(np.float32) + 1) / 100
     return policy, (policy[:, 0] - 0.5).astype(np.float32)
-
-
-def evaluate_as_even(player, opponent, variant):
-    """An evaluator that knows nothing: searched long enough, visits gather on the moves that win."""
-    return np.full((len(player), variant.num_actions), 0.1, np.float32), np.zeros(len(player), np.float32)
-
-
-def filled_replay(variant):
-    replay = Replay(variant, 1000)
-    config = MCTSConfig(num_simulations=200, temperature_plies=20)
-    replay.add(play_games(variant, evaluate_as_even, config, range(4), (1,)).samples)
-    return replay
-
-
-def test_the_learner_fits_what_it_is_shown():
-    variant = Variant.named("othello-4x4")
-    torch.manual_seed(0)
-    learner = Learner(ResidualNetwork(ResidualConfig(16, 2, 8)), LearnerConfig(batch_size=64, learning_rate=0.01))
-    replay, rng = filled_replay(variant), np.random.default_rng(0)
-    first = learner.learn(replay, 5, 0.0, rng, lambda: None)
-    for _ in range(10):
-        last = learner.learn(replay, 20, 0.0, rng, lambda: None)
-    policies = replay.samples.policy.astype(float)
-    least = -np.sum(policies * np.log(np.where(policies > 0, policies, 1))) / len(policies)  # the targets' own entropy
-    assert least < last.policy_loss < least + 0.5 * (first.policy_loss - least)
-    assert last.value_loss < 0.5 * first.value_loss
-
-
-def test_a_learner_takes_its_batches_to_where_its_network_is():
-    # No device but the CPU can be counted on; "meta", which computes nothing, still refuses tensors of another device.
-    learner = Learner(ResidualNetwork(ResidualConfig(4, 1, 2)).to("meta"), LearnerConfig(batch_size=4))
-    with pytest.raises(RuntimeError, match=r"meta tensors"):  # at the first number that is read back, not before
-        learner.learn(filled_replay(Variant.named("othello-4x4")), 1, 0.0, np.random.default_rng(0), lambda: None)
-
-
-def test_the_learning_rate_follows_half_a_cosine():
-    learner = Learner(ResidualNetwork(ResidualConfig(4, 1, 2)), LearnerConfig(batch_size=4))
-    replay, rng = filled_replay(Variant.named("othello-4x4")), np.random.default_rng(0)
-    rates = [learner.learn(replay, 1, done, rng, lambda: None).learning_rate for done in (0, 0.5, 1)]
-    assert rates == pytest.approx([2e-3, 1.1e-3, 2e-4])
-
-
-def test_a_loss_that_is_not_a_number_ends_training_with_a_sentence():
-    replay, rng = filled_replay(Variant.named("othello-4x4")), np.random.default_rng(0)
-    network = ResidualNetwork(ResidualConfig(4, 1, 2))
-    learner = Learner(network, LearnerConfig(batch_size=4))
-    with torch.no_grad():
-        network.pass_logit.bias.fill_(float("nan"))  # which no loss sees where nobody must pass
-    with pytest.raises(TrainingError, match=r"the network or its optimizer has numbers that are not finite at step 1 "):
-        learner.learn(replay, 1, 0.0, rng, lambda: None)
-    network = ResidualNetwork(ResidualConfig(4, 1, 2))
-    learner = Learner(network, LearnerConfig(batch_size=4))
-    with torch.no_grad():
-        network.value.bias.fill_(float("nan"))
-    with pytest.raises(TrainingError, match=r"the loss is nan at step 1 .* lower learner.learning_rate"):
-        learner.learn(replay, 1, 0.0, rng, lambda: None)
 
 
 def run_of(folder):
@@ -214,7 +159,7 @@ def test_a_run_leaves_its_folder_and_a_table(tmp_path, capsys):
     lines = metrics_of(run)
     assert [line["iteration"] for line in lines] == [1, 2, 3, 4, 4]
     assert lines[3]["self_play/games"] == 24
-    assert {"train/policy_loss", "train/value_loss", "train/learning_rate"} <= lines[3].keys()
+    assert {"train/policy_loss", "train/value_loss", "train/owner_loss", "train/learning_rate"} <= lines[3].keys()
     assert "evaluation/random/score" in lines[2]
     assert "evaluation/random/score" in lines[4]
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -276,7 +221,7 @@ def test_runs_that_begin_in_one_second_have_folders_of_their_own(tmp_path):
         (["evaluation.search.num_simulations=10000000000"], 2, "num_simulations must be from 1 to 1,000,000"),
         (["learner.learning_rate=1e38"], 2, "learning_rate must be above 0 and at most 1"),
         (["learner.samples_per_position=inf"], 2, "samples_per_position must be above 0 and finite"),
-        (["learner.value_weight=inf"], 2, "value_weight must be at least 0 and finite"),
+        (["learner.result_weight=inf"], 2, "result_weight must be at least 0 and finite"),
         (["learner.batch_size=1000000000000"], 2, "batch_size must be from 2"),
         (["schedule.games_per_iteration=10000000000"], 2, "games_per_iteration must be at most"),
         (["schedule.num_threads=1000000"], 2, "num_threads must be from 0 to"),
@@ -341,9 +286,9 @@ def test_a_run_goes_on_where_nobody_reads_its_progress(tmp_path, monkeypatch):
 
 
 def test_training_that_diverges_says_so_and_keeps_the_last_good_iteration(tmp_path, capsys):
-    assert train("learner.value_weight=1e38", "schedule.num_iterations=5", "name=run", folder=tmp_path) == cli.FAILED
+    assert train("learner.result_weight=1e38", "schedule.num_iterations=5", "name=run", folder=tmp_path) == cli.FAILED
     errors = capsys.readouterr().err
-    assert "the gradient's norm is inf at step 1 " in errors
+    assert "the gradient norm is inf at step 1 " in errors
     assert f"go on with: reversi train resume={tmp_path}/run" in errors
     weights = weights_of(tmp_path / "run")
     assert all(torch.isfinite(tensor).all() for tensor in weights.values())
@@ -439,7 +384,7 @@ def _edited(checkpoint):
 
 def _of_a_newer_format(checkpoint):
     manifest = checkpoint / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"format_version": 1', '"format_version": 99'))
+    manifest.write_text(manifest.read_text().replace('"format_version": 2', '"format_version": 99'))
 
 
 def _for_another_board(checkpoint):
@@ -452,7 +397,7 @@ def _for_another_board(checkpoint):
     [
         (_cut_short, "model.safetensors is not the file that was saved: it was cut short or edited"),
         (_edited, "config.yaml is not the file that was saved: it was cut short or edited"),
-        (_of_a_newer_format, "has format version 99, and this version of reversi-lab reads up to 1"),
+        (_of_a_newer_format, "has format version 99, and this version of reversi-lab reads up to 2"),
         (_for_another_board, "a board has 4, 6, 8 or 10 columns, not 7"),
     ],
 )
@@ -503,17 +448,16 @@ def test_trainer_state_that_does_not_fit_is_refused(tmp_path, capsys):
     saved = read_checkpoint(run / CHECKPOINTS / "000002", with_trainer=True)
     for number, (tensors, counters, sentence) in enumerate(
         (
-            ({"optimizer.0.exp_avg_sq": torch.zeros(1)}, {}, "the optimizer's state 0.exp_avg_sq does not fit"),
-            ({"optimizer.99.step": torch.zeros(())}, {}, "the optimizer's state has 99.step, which belongs to no"),
-            ({"optimizer.step": torch.zeros(())}, {}, "the optimizer's state has step, which belongs to no"),
-            ({"games.turn": torch.zeros(1)}, {}, "it has games.turn, which belongs neither to replay nor to optimizer"),
-            ({"replay.value": torch.zeros(1)}, {}, "of one length"),
+            ({"learner.optimizer.0.exp_avg_sq": torch.zeros(1)}, {}, "a 0.exp_avg_sq that does not fit"),
+            ({"learner.optimizer.99.step": torch.zeros(())}, {}, "has 99.step, which belongs to nothing there"),
+            ({"games.turn": torch.zeros(1)}, {}, "it has games.turn, which belongs neither to learner nor to replay"),
+            ({"replay.value": torch.zeros(1)}, {}, "expected digests, rounds, totals"),
+            ({"replay.digests": torch.zeros((2, 32), dtype=torch.uint8)}, {}, "is not the file that was saved"),
             ({}, {"num_games": -1}, "num_games is -1"),
             ({}, {"num_games": "many"}, "num_games is 'many'"),
             ({}, {"elapsed_s": float("nan")}, "elapsed_s is nan"),
-            ({}, {"iteration": 0}, "positions before the first iteration"),
             ({}, {"more": 1}, "is it another algorithm's?"),
-            ({}, {"num_steps": 0}, "which belongs to no parameter after step 0"),
+            ({}, {"num_steps": 0}, "after step 0 has 0.exp_avg, which belongs to nothing"),
         ),
         start=3,
     ):
