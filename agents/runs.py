@@ -6,6 +6,7 @@ holds their tables, as `agents.ntuple.tables` writes them, in a folder of its ow
 
 import itertools
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,11 @@ _FILES = frozenset(
 )
 
 
-def find_checkpoint(path: Path) -> Path:
+def find_checkpoint(path: Path, check: Callable[[Path], object] | None = None) -> Path:
     """Returns the checkpoint at `path`: itself, or the newest undamaged one of a run's folder.
 
-    Raises CheckpointError where there is none, with what was found.
+    One of which `check` raises CheckpointError counts as damaged. Raises CheckpointError where there is none, with what
+    was found.
     """
     if (path / MANIFEST).is_file():
         return path
@@ -37,6 +39,8 @@ def find_checkpoint(path: Path) -> Path:
         try:
             for name, digest in checkpoint_manifest(candidate)["files"].items():
                 check_file(candidate / name, digest)
+            if check is not None:
+                check(candidate)
             return candidate
         except CheckpointError as error:
             faults.append(str(error))

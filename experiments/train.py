@@ -4,6 +4,7 @@
     reversi train experiment=quick schedule.num_iterations=2 evaluation.final_num_games=10    a look, within a minute
     reversi train experiment=othello seed=3 network=small search.num_simulations=100
     reversi train algorithm=maskable_ppo                 the same by sb3-contrib's PPO, against the random player
+    reversi train experiment=othello network=small init_from=runs/6x6    begins with a network from another board
     reversi train experiment=ntuple                      n-tuples 8×8 from nothing in one hour on two cores
     reversi train experiment=ntuple_quick                the same on 6×6 in 100 seconds
     reversi train resume=runs/x                          goes on from its last checkpoint
@@ -47,6 +48,7 @@ from experiments.training.config import UNUSED_KEYS, EvaluationConfig, ScheduleC
 from experiments.training.display import display
 from experiments.training.interruption import Interrupted, TrainingError
 from experiments.training.learner import LearnerConfig
+from experiments.training.replay import REPLAY, check_shards
 from experiments.training.run_folder import holds_nothing, make_run_folder, write_config, write_facts
 from experiments.training.trainer import Trainer
 from reversi_env.naming import UnknownNameError
@@ -88,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
     opponents = [agents.make(spec) for spec in config.evaluation.opponents]
     if opponents:  # hours before the first evaluation
         draw_openings(config.variant.to_variant(), 1, config.seed)
-    checkpoint = find_checkpoint(Path(config.resume)) if config.resume is not None else None
+    checkpoint = _whole_checkpoint(Path(config.resume)) if config.resume is not None else None
     resumed = read_checkpoint(checkpoint, with_trainer=True) if checkpoint else None
     with _as_training_errors(config):
         algorithm = make_algorithm(config)
@@ -116,6 +118,11 @@ def main(arguments: Sequence[str]) -> int:
     print(f"checkpoint: {trainer.save()}")
     print(f"play against it: reversi play {folder}")
     return DONE
+
+
+def _whole_checkpoint(run: Path) -> Path:
+    """Returns the newest checkpoint of a run that is undamaged, and so are the positions that it needs."""
+    return find_checkpoint(run, lambda checkpoint: check_shards(checkpoint, run / REPLAY))
 
 
 @contextlib.contextmanager

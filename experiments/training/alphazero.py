@@ -22,7 +22,7 @@ from experiments.training.algorithm import Counters, NetworkAlgorithm
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop
 from experiments.training.learner import ResidualLearner
-from experiments.training.replay import GROUP, Replay
+from experiments.training.replay import REPLAY, Replay
 from experiments.training.self_play import SelfPlay, play_games
 from experiments.training.tensors import join_tensors, split_tensors
 from experiments.training.watched import watched_evaluator
@@ -44,7 +44,7 @@ class AlphaZero(NetworkAlgorithm):
         self.network = self._learner.averaged()
 
     def settle(self, run: Path) -> None:
-        self._replay = Replay(self.variant, self.config.replay, run / GROUP)
+        self._replay = Replay(self.variant, self.config.replay, run / REPLAY)
 
     def prune(self, checkpoints: Sequence[Path]) -> None:
         self._replay.prune(checkpoints)
@@ -96,7 +96,7 @@ class AlphaZero(NetworkAlgorithm):
         return join_tensors(learner=self._learner.tensors(), replay=replay)
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        learner, replay = split_tensors(tensors, "learner", GROUP)
+        learner, replay = split_tensors(tensors, "learner", REPLAY)
         self._learner.load_tensors(learner, self.counters.num_steps)
         self.network = self._learner.averaged()
         self._replay.load_arrays({name: tensor.numpy() for name, tensor in replay.items()})

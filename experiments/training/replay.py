@@ -36,7 +36,7 @@ from reversi_env.rules import MUST_PASS, Rules, legal_mask, status
 from reversi_env.symmetry import NUM_SYMMETRIES, inverse, square_map
 
 FORMAT_VERSION = 1  # of a shard
-GROUP = "replay"  # under which a run has its shards, and a checkpoint its arrays: `replay.rounds`
+REPLAY = "replay"  # under which a run has its shards, and a checkpoint its arrays: `replay.rounds`
 
 _POSITIONS = "positions.npy"
 _BLOCK = 1 << 12  # positions that are checked together
@@ -358,7 +358,7 @@ def needed_shards(checkpoint: Path) -> dict[int, str]:
     path = checkpoint / TRAINER_TENSORS
     if not path.exists():
         return {}
-    names = [f"{GROUP}.rounds", f"{GROUP}.digests"]
+    names = [f"{REPLAY}.rounds", f"{REPLAY}.digests"]
     try:
         with safe_open(path, framework="numpy") as file:
             found = [file.get_tensor(name) for name in names if name in file.keys()]  # noqa: SIM118 (not a dict)

@@ -5,6 +5,7 @@ run.json        commit, versions, machine, command line
 metrics.jsonl   one object a line, with the iteration and stable keys such as train/policy_loss
 events.out.…    the same numbers for TensorBoard
 checkpoints/    numbered by iteration
+replay/         positions of self-play, numbered likewise
 games/          of the evaluations, numbered likewise, one JSON object a game
 """
 

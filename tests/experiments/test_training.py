@@ -362,6 +362,54 @@ def test_a_run_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before_an
     assert all(torch.equal(whole[name], again[name]) for name in whole)
 
 
+def test_a_run_whose_positions_are_damaged_goes_on_from_the_checkpoint_before(tmp_path, capsys):
+    assert train("name=run", folder=tmp_path) == cli.DONE
+    run = tmp_path / "run"
+    whole = weights_of(run)
+    assert sorted(path.name for path in (run / "replay").iterdir()) == ["000000", "000001", "000002", "000003"]
+    positions = run / "replay" / "000003" / "positions.npy"  # which only the last checkpoint needs
+    positions.write_bytes(positions.read_bytes()[:-1])
+    assert cli.main(["train", f"resume={run}"]) == cli.DONE
+    assert f"going on from {run}/{CHECKPOINTS}/000002; the newer one is damaged" in capsys.readouterr().err
+    again = weights_of(run)
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+    (run / "replay" / "000000" / "positions.npy").unlink()
+    assert cli.main(["train", f"resume={run}"]) == cli.FAILED
+    errors = capsys.readouterr().err
+    assert f"every checkpoint of {run} is damaged; the newest: {run}/replay/000000/positions.npy cannot be" in errors
+    assert errors.count("\n") == 1
+
+
+def test_positions_that_nothing_needs_are_removed(tmp_path):
+    overrides = ["replay.initial_window=1", "replay.window_growth=0", "schedule.kept_checkpoints=1"]
+    assert train("name=run", *overrides, folder=tmp_path) == cli.DONE
+    assert [path.name for path in (tmp_path / "run" / "replay").iterdir()] == ["000003"]
+
+
+def test_a_run_may_begin_with_the_network_of_another_board(tmp_path, capsys):
+    assert train("name=small", folder=tmp_path) == cli.DONE
+    begun = ["variant.size=6", f"init_from={tmp_path}/small", "schedule.num_iterations=1", "evaluation.opponents=[]"]
+    assert train("name=large", *begun, folder=tmp_path) == cli.DONE  # an iteration without positions to learn from
+    small, large = (weights_of(tmp_path / name) for name in ("small", "large"))
+    assert all(torch.equal(small[name], large[name]) for name in small)
+    (tmp_path / "small").rename(tmp_path / "away")
+    assert cli.main(["train", f"resume={tmp_path}/large", "schedule.num_iterations=2"]) == cli.DONE
+    assert any((small[name] != tensor).any() for name, tensor in weights_of(tmp_path / "large").items())
+    for overrides, sentence in (
+        (
+            ["network.num_blocks=2", f"init_from={tmp_path}/away"],
+            "away is ResidualConfig(num_channels=4,",
+        ),
+        ([f"init_from={tmp_path}/small"], "there is no checkpoint or run at"),
+        (["init_from=agents/weights/ntuple-8x8"], "tables"),
+    ):
+        capsys.readouterr()
+        assert train("name=refused", *overrides, folder=tmp_path) == cli.FAILED
+        errors = capsys.readouterr().err
+        assert sentence in errors
+        assert errors.count("\n") == 1
+
+
 def test_what_a_resumed_run_changes_holds_when_it_is_resumed_again(tmp_path, capsys):
     assert train("schedule.num_iterations=2", "name=run", folder=tmp_path) == cli.DONE
     run = tmp_path / "run"
