@@ -10,6 +10,16 @@ from reversi_env import Position, Variant
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A move that a tree search looked at."""
+
+    move: int
+    visits: int
+    value: float  # expected result for the side to move, in [-1, 1]
+    prior: float  # what was thought of it before
+
+
+@dataclass(frozen=True)
 class Decision:
     """A move and what its player can tell of it; what it cannot tell is None, 0 or empty."""
 
@@ -21,6 +31,7 @@ class Decision:
     depth: int | None = None  # plies looked ahead; None for what was played out, too
     principal_line: tuple[int, ...] = ()  # the expected moves, this one first
     is_exact: bool = False  # whether `evaluation` is the proven score
+    candidates: tuple[Candidate, ...] = ()  # of a tree search, the most visited first
 
 
 class Agent(ABC):

@@ -50,6 +50,7 @@ from experiments.training.interruption import Interrupted, TrainingError
 from experiments.training.learner import LearnerConfig
 from experiments.training.replay import REPLAY, check_shards
 from experiments.training.run_folder import holds_nothing, make_run_folder, write_config, write_facts
+from experiments.training.self_play import SelfPlayConfig
 from experiments.training.trainer import Trainer
 from reversi_env.naming import UnknownNameError
 
@@ -59,11 +60,12 @@ SCHEMAS: dict[str, tuple[str | None, type]] = {
     "residual_schema": ("network", ResidualConfig),
     "mcts_schema": ("search", MCTSConfig),
     "learner_schema": ("learner", LearnerConfig),
+    "self_play_schema": ("self_play", SelfPlayConfig),
     "schedule_schema": ("schedule", ScheduleConfig),
     "evaluation_schema": ("evaluation", EvaluationConfig),
 }
 LARGEST = {
-    "alphazero": "schedule.games_per_iteration × search.num_simulations, learner.batch_size",
+    "alphazero": "self_play.games_at_once × search.num_simulations, learner.batch_size",
     "maskable_ppo": "ppo.num_envs × ppo.moves_per_update, ppo.batch_size",
     "ntuple": "schedule.replay_window, schedule.games_per_iteration",
 }

@@ -60,7 +60,9 @@ class AlphaZero(NetworkAlgorithm):
             try:
                 learning = pool.submit(self._learn, stop)
                 playing = [
-                    pool.submit(play_games, self.variant, evaluator, self.config.search, share, seed)
+                    pool.submit(
+                        play_games, self.variant, evaluator, self.config.search, self.config.self_play, share, seed
+                    )
                     for share in shares
                 ]
                 futures: list[Future[Any]] = [learning, *playing]
@@ -79,14 +81,9 @@ class AlphaZero(NetworkAlgorithm):
         numbers: dict[str, float] = {
             "self_play/games": counters.num_games,
             "self_play/positions": counters.num_positions,
-            "self_play/plies_per_game": played.num_plies / played.num_games,
-            "self_play/passes_per_game": played.num_passes / played.num_games,
-            "self_play/visit_entropy": played.visit_entropy,
-            "self_play/black_mean_score": played.black_mean_score,
-            "self_play/simulations_per_s": played.num_simulations / played.wall_s,
+            **played.metrics(),
             "replay/positions": len(self._replay),
             "replay/age_rounds": self._replay.age,
-            "time/self_play_s": played.wall_s,
             "time/iteration_s": time.monotonic() - began,
         }
         return numbers | learned

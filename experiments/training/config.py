@@ -12,6 +12,7 @@ from experiments.evaluation import CLASSIC_OPPONENTS
 from experiments.training.learner import LearnerConfig
 from experiments.training.optimizer import check_rates
 from experiments.training.replay import ReplayConfig
+from experiments.training.self_play import SelfPlayConfig
 from reversi_env import Variant
 from reversi_env.naming import UnknownNameError
 
@@ -25,6 +26,7 @@ UNUSED_KEYS = {
     "alphazero": ("ppo", "ntuple", "schedule.replay_window", "evaluation.depth"),
     "maskable_ppo": (
         "search",
+        "self_play",
         "learner",
         "replay",
         "ntuple",
@@ -33,7 +35,17 @@ UNUSED_KEYS = {
         "schedule.num_threads",
         "evaluation.depth",
     ),
-    "ntuple": ("network", "search", "learner", "replay", "ppo", "evaluation.search", "init_from", "device"),
+    "ntuple": (
+        "network",
+        "search",
+        "self_play",
+        "learner",
+        "replay",
+        "ppo",
+        "evaluation.search",
+        "init_from",
+        "device",
+    ),
 }
 
 
@@ -209,6 +221,7 @@ class TrainConfig:
     variant: VariantConfig = field(default_factory=VariantConfig)
     network: ResidualConfig = field(default_factory=ResidualConfig)
     search: MCTSConfig = field(default_factory=MCTSConfig)  # of self-play
+    self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)

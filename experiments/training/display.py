@@ -18,7 +18,7 @@ _SHOWN = {
         "train/policy_loss": "policy loss {:.3f}",
         "train/value_loss": "value loss {:.3f}",
         "self_play/games": "{:.0f} games",
-        "self_play/simulations_per_s": "{:,.0f} simulations/s",
+        "self_play/simulations_per_cpu_s": "{:,.0f} simulations a CPU-second",
     },
     "maskable_ppo": {  # whose policy loss stays near 0 however it learns
         "games/score": "score {:.2f}",

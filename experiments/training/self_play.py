@@ -1,134 +1,574 @@
-"""Games that a network plays against itself, all advancing together."""
+"""Games that a network plays against itself: many side by side in kernels, each going on as soon as it can.
 
-import math
+A move that is the only one is played without search and is no sample. From `exact_empties` empty squares on the solver
+plays both sides to the end, so results and final boards are those of perfect play from there on.
+"""
+
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from agents.mcts import Evaluator, MCTSConfig, Search, choose_move
+from agents.mcts import Evaluator, MCTSConfig, Search
+from agents.mcts.exact import ExactMemory, make_exact_memory
+from agents.mcts.noise import draw_uniform
+from agents.mcts.puct import mix_root_noise, raw_prior
+from agents.mcts.reuse import descend
+from agents.mcts.tree import MOST_EDGES, Tree, new_tree, root_of, set_root, tree_spans
+from agents.mcts.walking import Settings, best_edge, is_searched, read_policy, root_value, settings_spans
+from agents.search.endgame import score_of, solve
 from experiments.training.replay import Samples
 from reversi_env import Position, Variant
+from reversi_env.bitboard import load, nth_bit, square_of, store
+from reversi_env.geometry import Bitboard, num_words
+from reversi_env.jit import kernel
+from reversi_env.random_bits import draw_below, next_state, stream
+from reversi_env.rules import MUST_MOVE, OVER, Rules, final_score, legal_mask, play_square, status
+from reversi_env.vectors import count, is_empty, lowest, without_lowest
+
+IDLE, PLAYING, DONE = 0, 1, 2  # states of a place for a game
+
+OPENING_PLIES = 8  # after so many plies the diversity of games is told
+
+
+@dataclass
+class SelfPlayConfig:
+    """How games against oneself are played, beside what `MCTSConfig` says of the search."""
+
+    games_at_once: int = 64  # of one actor, and so about as many leaves a call of the network
+    exact_empties: int = 10  # from so many empty squares on the solver plays; 0: never
+    max_random_plies: int = 0  # at the start of a game: a number drawn from 0 to this, none of them a sample
+    # Playout cap randomization (Wu 2019, arXiv:1902.10565, section 3.1): only a share of moves is searched in full, and
+    # teaches the policy; the others are quick, without noise, and teach values alone.
+    full_share: float = 1.0
+    quick_simulations: int = 8
+    reuses_tree: bool = False  # whether what was found below a move is kept when the game goes there
+    # The share of a position's weight in learning policies that goes by how much search surprised the network: its
+    # policy's KL divergence from the priors, over the mean of the game's positions; the rest is the same for all.
+    surprise_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.games_at_once <= 1 << 16:
+            raise ValueError(f"games_at_once must be from 1 to {1 << 16:,}, got {self.games_at_once}")
+        if not 0 <= self.exact_empties <= 20:
+            raise ValueError(f"exact_empties must be from 0 to 20, got {self.exact_empties}")
+        if not 0 <= self.max_random_plies <= 40:
+            raise ValueError(f"max_random_plies must be from 0 to 40, got {self.max_random_plies}")
+        if not 0 < self.full_share <= 1:
+            raise ValueError(f"full_share must be above 0 and at most 1, got {self.full_share}")
+        if not 1 <= self.quick_simulations <= 1 << 20:
+            raise ValueError(f"quick_simulations must be from 1 to {1 << 20:,}, got {self.quick_simulations}")
+        if not 0 <= self.surprise_share <= 1:
+            raise ValueError(f"surprise_share must be from 0 to 1, got {self.surprise_share}")
+
+
+class Style(NamedTuple):
+    """How games are played, as kernels take it."""
+
+    exact_empties: int
+    max_random_plies: int
+    full_share: float
+    full_simulations: int
+    quick_simulations: int
+    reuses_tree: bool
+    temperature: float
+    temperature_plies: int
+    final_temperature: float
+
+
+class Games(NamedTuple):
+    """The games under way in G places, of P plies at the most; a row of `boards` and the like is a sample."""
+
+    state: np.ndarray  # int8 [G]: IDLE, PLAYING or DONE
+    boards: np.ndarray  # uint64 [G * 2, W], the discs of the side to move and of the other one; of a game that is DONE
+    #   black's and white's
+    is_black: np.ndarray  # bool [G], whose move it is
+    num_plies: np.ndarray  # int32 [G], passes included
+    num_passes: np.ndarray  # int32 [G]
+    black_score: np.ndarray  # int32 [G], once it is DONE
+    rng_state: np.ndarray  # uint64 [G]
+    opening: np.ndarray  # uint64 [G * 2, W], black's and white's discs after OPENING_PLIES plies
+    num_rows: np.ndarray  # int32 [G]
+    row_boards: np.ndarray  # uint64 [G * P * 2, W]
+    row_is_black: np.ndarray  # bool [G, P]
+    policy: np.ndarray  # float32 [G, P, A]
+    policy_weight: np.ndarray  # float32 [G, P]
+    value: np.ndarray  # float32 [G, P]
+    surprise: np.ndarray  # float32 [G, P], the KL divergence of the policy from the priors, in nats
+    entropy: np.ndarray  # float32 [G, P], the policy's, in nats; less than 0 where it is not of a search
+    room: np.ndarray  # float64 [MOST_EDGES], for what a choice computes
+
+
+def new_games(num_games: int, variant: Variant) -> Games:
+    """Returns places for so many games, all idle."""
+    words, plies = num_words(variant.size), 2 * variant.num_squares
+    return Games(
+        state=np.zeros(num_games, np.int8),
+        boards=np.zeros((num_games * 2, words), np.uint64),
+        is_black=np.zeros(num_games, np.bool_),
+        num_plies=np.zeros(num_games, np.int32),
+        num_passes=np.zeros(num_games, np.int32),
+        black_score=np.zeros(num_games, np.int32),
+        rng_state=np.zeros(num_games, np.uint64),
+        opening=np.zeros((num_games * 2, words), np.uint64),
+        num_rows=np.zeros(num_games, np.int32),
+        row_boards=np.zeros((num_games * plies * 2, words), np.uint64),
+        row_is_black=np.zeros((num_games, plies), np.bool_),
+        policy=np.zeros((num_games, plies, variant.num_actions), np.float32),
+        policy_weight=np.zeros((num_games, plies), np.float32),
+        value=np.zeros((num_games, plies), np.float32),
+        surprise=np.zeros((num_games, plies), np.float32),
+        entropy=np.zeros((num_games, plies), np.float32),
+        room=np.zeros(MOST_EDGES, np.float64),
+    )
+
+
+@kernel
+def begin_game(
+    games: Games,
+    tree: Tree,
+    spare: Tree,
+    place: int,
+    start: np.ndarray,
+    is_black: bool,
+    rng_state: np.uint64,
+    settings: Settings,
+    style: Style,
+    exact: ExactMemory,
+    rules: Rules,
+) -> None:
+    """Begins a game in an idle place, from the boards in `start`, uint64 [2, W]."""
+    games.state[place] = PLAYING
+    games.is_black[place] = is_black
+    games.num_plies[place] = 0
+    games.num_passes[place] = 0
+    games.num_rows[place] = 0
+    games.rng_state[place] = rng_state
+    player, opponent = load(start, 0, rules.squares), load(start, 1, rules.squares)
+    for _ in range(draw_below(games.rng_state, place, style.max_random_plies + 1)):
+        legal = legal_mask(player, opponent, rules)
+        what = status(player, opponent, legal, rules)
+        if what == OVER:
+            break
+        move = rules.size * rules.size
+        if what == MUST_MOVE:
+            move = square_of(nth_bit(legal, draw_below(games.rng_state, place, count(legal))), rules.size, legal)
+        player, opponent = _played(games, place, player, opponent, move, rules)
+    trees, spares, told = tree_spans(tree), tree_spans(spare), settings_spans(settings)
+    _go_on(games, trees, spares, place, player, opponent, False, told, style, exact, rules)
+
+
+@kernel
+def _played(
+    games: Games, place: int, player: Bitboard, opponent: Bitboard, move: int, rules: Rules
+) -> tuple[Bitboard, Bitboard]:
+    """Returns the boards after a move of a game, which is counted."""
+    if move == rules.size * rules.size:
+        games.num_passes[place] += 1
+    after = play_square(player, opponent, move, rules)
+    games.is_black[place] = not games.is_black[place]
+    games.num_plies[place] += 1
+    if games.num_plies[place] == OPENING_PLIES:
+        is_black = games.is_black[place]
+        store(games.opening, 2 * place, after[0] if is_black else after[1])
+        store(games.opening, 2 * place + 1, after[1] if is_black else after[0])
+    return after
+
+
+@kernel
+def _end(games: Games, tree: Tree, place: int, player: Bitboard, opponent: Bitboard, rules: Rules) -> None:
+    score = final_score(player, opponent, rules)
+    is_black = games.is_black[place]
+    games.black_score[place] = score if is_black else -score
+    store(games.boards, 2 * place, player if is_black else opponent)
+    store(games.boards, 2 * place + 1, opponent if is_black else player)
+    games.state[place] = DONE
+    tree.num_nodes[place] = 0
+
+
+@kernel
+def _go_on(
+    games: Games,
+    tree: Tree,
+    spare: Tree,
+    place: int,
+    player: Bitboard,
+    opponent: Bitboard,
+    is_in_tree: bool,
+    settings: Settings,
+    style: Style,
+    exact: ExactMemory,
+    rules: Rules,
+) -> None:
+    """Plays moves that need no search, then begins a search or ends the game; `is_in_tree`: at the root as it is."""
+    while True:
+        legal = legal_mask(player, opponent, rules)
+        what = status(player, opponent, legal, rules)
+        if what == OVER:
+            _end(games, tree, place, player, opponent, rules)
+            return
+        num_empties = rules.size * rules.size - count(player) - count(opponent)
+        if what == MUST_MOVE and num_empties <= style.exact_empties:
+            _play_perfectly(games, tree, place, player, opponent, num_empties, exact, rules)
+            return
+        if what == MUST_MOVE and count(legal) > 1:
+            break
+        move = square_of(lowest(legal), rules.size, legal) if what == MUST_MOVE else rules.size * rules.size
+        is_in_tree = is_in_tree and descend(tree, spare, place, int(tree.nodes[root_of(tree, place)].first_edge), rules)
+        player, opponent = _played(games, place, player, opponent, move, rules)
+    store(games.boards, 2 * place, player)
+    store(games.boards, 2 * place + 1, opponent)
+    is_full = draw_uniform(games.rng_state, place) < style.full_share
+    most = style.full_simulations if is_full else style.quick_simulations
+    if not is_in_tree:
+        tree.rng_state[place] = games.rng_state[place]
+        games.rng_state[place] = next_state(games.rng_state[place])
+        set_root(tree, place, player, opponent, most, is_full, rules)
+        return
+    tree.most_simulations[place] = most
+    tree.is_noisy[place] = is_full
+    if is_full and settings.noise_fraction > 0:
+        mix_root_noise(tree, place, settings.noise_fraction, settings.noise_concentration)
+
+
+@kernel
+def _play_perfectly(
+    games: Games,
+    tree: Tree,
+    place: int,
+    player: Bitboard,
+    opponent: Bitboard,
+    num_empties: int,
+    exact: ExactMemory,
+    rules: Rules,
+) -> None:
+    """Plays a game to its end, each side its first best move, and records the positions."""
+    score = score_of(player, opponent, 0, num_empties, exact.memory, exact.table, exact.marks, exact.evaluation, rules)
+    while True:
+        legal = legal_mask(player, opponent, rules)
+        what = status(player, opponent, legal, rules)
+        if what == OVER:
+            break
+        move = rules.size * rules.size
+        if what == MUST_MOVE:
+            left = legal
+            num_empties -= 1
+            while True:
+                move = square_of(lowest(left), rules.size, left)
+                left = without_lowest(left)
+                if is_empty(left):  # as none of the others is
+                    break
+                after = play_square(player, opponent, move, rules)
+                answer = solve(
+                    after[0],
+                    after[1],
+                    -score,
+                    num_empties,
+                    exact.memory,
+                    exact.table,
+                    exact.marks,
+                    exact.evaluation,
+                    rules,
+                )
+                if answer <= -score:
+                    break
+            if count(legal) > 1:
+                row = _record(games, place, player, opponent, np.sign(score), 1.0)
+                games.policy[place, row, move] = 1
+                games.entropy[place, row] = -1
+        player, opponent = _played(games, place, player, opponent, move, rules)
+        score = -score
+    _end(games, tree, place, player, opponent, rules)
+
+
+@kernel
+def _record(games: Games, place: int, player: Bitboard, opponent: Bitboard, value: float, policy_weight: float) -> int:
+    """Adds a sample to a game, its policy all zero, and returns its row."""
+    row: int = games.num_rows[place]
+    games.num_rows[place] += 1
+    boards = 2 * (place * games.value.shape[1] + row)
+    store(games.row_boards, boards, player)
+    store(games.row_boards, boards + 1, opponent)
+    games.row_is_black[place, row] = games.is_black[place]
+    games.policy[place, row, :] = 0
+    games.policy_weight[place, row] = policy_weight
+    games.value[place, row] = value
+    games.surprise[place, row] = 0
+    games.entropy[place, row] = 0
+    return row
+
+
+@kernel
+def _record_search(
+    games: Games, tree: Tree, place: int, player: Bitboard, opponent: Bitboard, settings: Settings, style: Style
+) -> None:
+    """Adds the position that was searched, and leaves its policy by root edge in `games.room`."""
+    is_full = tree.most_simulations[place] == style.full_simulations
+    row = _record(games, place, player, opponent, root_value(tree, place), 1.0 if is_full else 0.0)
+    read_policy(tree, place, settings, games.room)
+    root = tree.nodes[root_of(tree, place)]
+    for index in range(root.num_edges):
+        edge = int(root.first_edge) + index
+        share = games.room[index]
+        games.policy[place, row, tree.action[edge]] = share
+        if share > 0:
+            prior = max(raw_prior(tree, place, edge, settings.noise_fraction), 1e-9)
+            games.surprise[place, row] += share * np.log(share / prior)
+            games.entropy[place, row] -= share * np.log(share)
+
+
+@kernel
+def _chosen_edge(games: Games, tree: Tree, place: int, settings: Settings, style: Style) -> int:
+    """Returns the root edge to play, drawn by the policy in `games.room` where that is so configured."""
+    is_early = games.num_plies[place] < style.temperature_plies
+    temperature = style.temperature if is_early else style.final_temperature
+    if settings.is_gumbel or temperature == 0:
+        return best_edge(tree, place, settings)
+    root = tree.nodes[root_of(tree, place)]
+    greatest = 0.0
+    for index in range(root.num_edges):
+        greatest = max(greatest, games.room[index])
+    total = 0.0
+    for index in range(root.num_edges):
+        games.room[index] = (games.room[index] / greatest) ** (1 / temperature)
+        total += games.room[index]
+    left = total * draw_uniform(games.rng_state, place)
+    chosen = 0
+    for index in range(root.num_edges):
+        if games.room[index] > 0:
+            chosen = index
+            left -= games.room[index]
+            if left < 0:
+                break
+    return int(root.first_edge) + chosen
+
+
+@kernel
+def advance(
+    games: Games, tree: Tree, spare: Tree, settings: Settings, style: Style, exact: ExactMemory, rules: Rules
+) -> int:
+    """Plays a move in every game whose search has ended, up to the next search; returns how many games are DONE."""
+    trees, spares, told = tree_spans(tree), tree_spans(spare), settings_spans(settings)
+    num_done = 0
+    for place in range(games.state.shape[0]):
+        if games.state[place] == PLAYING and is_searched(trees, place):
+            player, opponent = (
+                load(games.boards, 2 * place, rules.squares),
+                load(games.boards, 2 * place + 1, rules.squares),
+            )
+            _record_search(games, trees, place, player, opponent, told, style)
+            edge = _chosen_edge(games, trees, place, told, style)
+            move = int(trees.action[edge])
+            is_in_tree = style.reuses_tree and descend(trees, spares, place, edge, rules)
+            player, opponent = _played(games, place, player, opponent, move, rules)
+            _go_on(games, trees, spares, place, player, opponent, is_in_tree, told, style, exact, rules)
+        if games.state[place] == DONE:
+            num_done += 1
+    return num_done
 
 
 @dataclass(frozen=True)
 class SelfPlay:
-    """Finished games as samples, and what there is to say of them."""
+    """Finished games as samples, and what there is to say of them; numbers are sums over the games."""
 
     samples: Samples
+    openings: np.ndarray  # uint64 [games, 2, W], black's and white's discs after OPENING_PLIES plies
     num_games: int
     num_plies: int  # passes included
     num_passes: int
-    black_mean_score: float
-    visit_entropy: float  # mean over the searched positions, in nats
+    black_score: int
+    black_result: int
+    num_searched: int  # positions
     num_simulations: int
-    wall_s: float
+    num_evaluated: int  # positions that the network was asked for
+    entropy: float  # of the searches' policies, in nats
+    surprise: float  # their KL divergence from the priors, in nats
+    evaluator_s: float  # CPU seconds in the network
+    cpu_s: float  # CPU seconds in all
+
+    def metrics(self) -> dict[str, float]:
+        """Returns its means by the names of metrics."""
+        games, searched, cpu_s = self.num_games, max(self.num_searched, 1), max(self.cpu_s, 1e-9)
+        return {
+            "self_play/plies_per_game": self.num_plies / games,
+            "self_play/passes_per_game": self.num_passes / games,
+            "self_play/black_mean_score": self.black_score / games,
+            "self_play/black_mean_result": self.black_result / games,
+            "self_play/policy_entropy": self.entropy / searched,
+            "self_play/surprise": self.surprise / searched,
+            "self_play/simulations_per_cpu_s": self.num_simulations / cpu_s,
+            "self_play/games_per_cpu_s": games / cpu_s,
+            "self_play/network_share": self.evaluator_s / cpu_s,
+        }
 
     @staticmethod
-    def joined(parts: "list[SelfPlay]") -> "SelfPlay":
-        """Returns the parts as one, means weighted by games."""
-        num_games = sum(part.num_games for part in parts)
+    def joined(parts: "Sequence[SelfPlay]") -> "SelfPlay":
+        """Returns the parts as one."""
+        sums = {
+            field.name: sum(getattr(part, field.name) for part in parts)
+            for field in fields(SelfPlay)
+            if field.name not in ("samples", "openings")
+        }
         return SelfPlay(
             samples=Samples.joined([part.samples for part in parts]),
-            num_games=num_games,
-            num_plies=sum(part.num_plies for part in parts),
-            num_passes=sum(part.num_passes for part in parts),
-            black_mean_score=sum(part.black_mean_score * part.num_games for part in parts) / num_games,
-            visit_entropy=sum(part.visit_entropy * part.num_games for part in parts) / num_games,
-            num_simulations=sum(part.num_simulations for part in parts),
-            wall_s=max(part.wall_s for part in parts),  # they were played side by side
+            openings=np.concatenate([part.openings for part in parts]),
+            **sums,
         )
 
 
-@dataclass
-class _GameRecord:
-    position: Position
-    rng: np.random.Generator
-    positions: list[Position]
-    policies: list[np.ndarray]
-    values: list[float]
-
-
 def play_games(
-    variant: Variant, evaluate: Evaluator, config: MCTSConfig, numbers: Sequence[int], seed: tuple[int, ...]
+    variant: Variant,
+    evaluate: Evaluator,
+    search_config: MCTSConfig,
+    config: SelfPlayConfig,
+    numbers: Sequence[int],
+    seed: tuple[int, ...],
+    check: Callable[[], None] = lambda: None,
 ) -> SelfPlay:
     """Returns a game from the variant's start for each of `numbers`, which with the seed fix its random choices.
 
-    A move that is the only one is played without search, and a pass is not kept as a sample. Early moves are drawn by
-    their visits, as `config.temperature_plies` says.
+    The samples are in the order of `numbers`. `check` is called between calls of the evaluator, and may raise.
     """
-    began = time.monotonic()
-    search = Search(variant, evaluate, config)
-    start = Position(variant)
-    records = [
-        _GameRecord(start, np.random.default_rng(np.random.SeedSequence((*seed, int(number)))), [], [], [])
-        for number in numbers
-    ]
-    entropy = 0.0
-    num_searched = num_plies = num_passes = 0
-    running = records
-    while running:
-        asked = [record for record in running if len(record.position.legal_moves) > 1]
-        if asked:
-            searched = search.run(
-                np.array([record.position.player for record in asked]),
-                np.array([record.position.opponent for record in asked]),
-                [record.rng for record in asked],
-            )
-            policies = searched.visit_count / searched.visit_count.sum(axis=1, keepdims=True)
-            entropy -= float(np.sum(policies * np.log(policies, where=policies > 0, out=np.zeros_like(policies))))
-            num_searched += len(asked)
-        row = 0
-        for record in running:
-            position = record.position
-            if len(position.legal_moves) > 1:
-                visits = searched.visit_count[row]
-                move = choose_move(visits, position, config, record.rng)
-                policy = policies[row].astype(np.float16)
-                value = float(searched.value[row])
-                row += 1
-            else:
-                move = position.legal_moves[0]
-                policy = position.action_mask.astype(np.float16)
-                value = math.nan
-            if position.must_pass:
-                num_passes += 1
-            else:
-                record.positions.append(position)
-                record.policies.append(policy)
-                record.values.append(value)
-            record.position = position.play(move)
-            num_plies += 1
-        running = [record for record in running if not record.position.is_over]
-    return SelfPlay(
-        samples=Samples.joined([_samples_of(record) for record in records]),
-        num_games=len(records),
-        num_plies=num_plies,
-        num_passes=num_passes,
-        black_mean_score=float(np.mean([record.position.black_score for record in records])),
-        visit_entropy=entropy / max(num_searched, 1),
-        num_simulations=num_searched * config.num_simulations,
-        wall_s=time.monotonic() - began,
+    began = time.thread_time()
+    num_places = min(config.games_at_once, len(numbers))
+    search = Search(variant, evaluate, search_config, max(num_places, 2), config.quick_simulations)
+    actor = _Actor(variant, search, config)
+    base = np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    left = list(enumerate(numbers))[::-1]
+    at: dict[int, int] = {}  # which of the numbers is played in which place
+    parts: dict[int, SelfPlay] = {}
+
+    def fill(place: int) -> None:
+        order, number = left.pop()
+        at[place] = order
+        actor.begin(place, np.uint64(stream(base, number)))
+
+    for place in range(num_places):
+        fill(place)
+    while at:
+        check()
+        search.step()
+        if actor.advance():
+            for place in actor.done_places:
+                parts[at.pop(place)] = actor.collect(place)
+                if left:
+                    fill(place)
+    played = SelfPlay.joined([parts[order] for order in range(len(numbers))])
+    return replace(
+        played,
+        num_evaluated=search.num_evaluated,
+        evaluator_s=search.evaluator_s,
+        cpu_s=time.thread_time() - began,
     )
 
 
-def _samples_of(record: _GameRecord) -> Samples:
-    end, positions = record.position, record.positions
-    black_result = end.result if end.is_black_to_move else -end.result
-    signs = np.array([1 if position.is_black_to_move else -1 for position in positions], np.int8)
-    is_black = signs[:, None] == 1
-    values = np.array(record.values, np.float16)
-    is_unsearched = np.isnan(values)  # since the move was the only one
-    values[is_unsearched] = (signs * black_result)[is_unsearched]
-    return Samples(
-        player=np.array([position.player for position in positions], np.uint64),
-        opponent=np.array([position.opponent for position in positions], np.uint64),
-        policy=np.array(record.policies, np.float16),
-        policy_weight=np.ones(len(positions), np.float16),
-        value=values,
-        result=signs * np.int8(black_result),
-        score=signs * np.int8(end.black_score),
-        final_player=np.where(is_black, end.black, end.white),
-        final_opponent=np.where(is_black, end.white, end.black),
-    )
+class _Actor:
+    """Games in their places, and the arrays that kernels want."""
+
+    def __init__(self, variant: Variant, search: Search, config: SelfPlayConfig) -> None:
+        self.variant = variant
+        self.search = search
+        self.config = config
+        self.games = new_games(len(search.tree.num_nodes), variant)
+        mcts = search.config
+        self.style = Style(
+            exact_empties=config.exact_empties,
+            max_random_plies=config.max_random_plies,
+            full_share=config.full_share,
+            full_simulations=mcts.simulation_limit,
+            quick_simulations=config.quick_simulations,
+            reuses_tree=config.reuses_tree,
+            temperature=mcts.temperature,
+            temperature_plies=mcts.temperature_plies,
+            final_temperature=mcts.final_temperature,
+        )
+        self._exact = make_exact_memory(variant)
+        self._spare = new_tree(1, search.tree.nodes_per_game if config.reuses_tree else 1, variant.rules)
+        start = Position(variant)
+        self._start = np.array([start.player, start.opponent], np.uint64)
+        self._start_is_black = start.is_black_to_move
+
+    def begin(self, place: int, rng_state: np.uint64) -> None:
+        begin_game(
+            self.games,
+            self.search.tree,
+            self._spare,
+            place,
+            self._start,
+            self._start_is_black,
+            rng_state,
+            self.search.settings,
+            self.style,
+            self._exact,
+            self.variant.rules,
+        )
+
+    def advance(self) -> int:
+        return advance(
+            self.games,
+            self.search.tree,
+            self._spare,
+            self.search.settings,
+            self.style,
+            self._exact,
+            self.variant.rules,
+        )
+
+    @property
+    def done_places(self) -> list[int]:
+        places: list[int] = np.flatnonzero(self.games.state == DONE).tolist()
+        return places
+
+    def collect(self, place: int) -> SelfPlay:
+        """Returns a game that is done, and makes its place idle."""
+        games = self.games
+        games.state[place] = IDLE
+        rows, plies = int(games.num_rows[place]), games.value.shape[1]
+        words = games.boards.shape[1]
+        boards = games.row_boards[2 * place * plies : 2 * (place * plies + rows)].reshape(rows, 2, words)
+        is_black = games.row_is_black[place, :rows]
+        black_score = int(games.black_score[place])
+        scores = np.where(is_black, black_score, -black_score).astype(np.int8)
+        final_black, final_white = games.boards[2 * place], games.boards[2 * place + 1]
+        weight, surprise = games.policy_weight[place, :rows], games.surprise[place, :rows]
+        entropy = games.entropy[place, :rows]
+        is_searched = entropy >= 0
+        samples = Samples(
+            player=boards[:, 0].copy(),
+            opponent=boards[:, 1].copy(),
+            policy=games.policy[place, :rows].astype(np.float16),
+            policy_weight=self._weighted(weight, surprise).astype(np.float16),
+            value=games.value[place, :rows].astype(np.float16),
+            result=np.sign(scores),
+            score=scores,
+            final_player=np.where(is_black[:, None], final_black, final_white),
+            final_opponent=np.where(is_black[:, None], final_white, final_black),
+        )
+        simulations = np.where(weight > 0, self.style.full_simulations, self.style.quick_simulations)
+        return SelfPlay(
+            samples=samples,
+            openings=games.opening[None, 2 * place : 2 * place + 2].copy(),
+            num_games=1,
+            num_plies=int(games.num_plies[place]),
+            num_passes=int(games.num_passes[place]),
+            black_score=black_score,
+            black_result=int(np.sign(black_score)),
+            num_searched=int(is_searched.sum()),
+            num_simulations=int(simulations[is_searched].sum()),
+            num_evaluated=0,
+            entropy=float(entropy[is_searched].sum()),
+            surprise=float(surprise[is_searched].sum()),
+            evaluator_s=0.0,
+            cpu_s=0.0,
+        )
+
+    def _weighted(self, weight: np.ndarray, surprise: np.ndarray) -> np.ndarray:
+        """Returns the weights of a game's policies, by surprise in part; their sum stays."""
+        share, taught = self.config.surprise_share, weight > 0
+        total = float(surprise[taught].sum())
+        if not share or total <= 0:
+            return weight
+        weighted: np.ndarray = weight * (1 - share + share * surprise * taught.sum() / total)
+        return weighted

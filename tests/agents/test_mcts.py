@@ -83,7 +83,7 @@ def search(positions, config, evaluate, rngs=()):
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_visits_are_those_of_a_plain_tree(variant):
     positions = [position for seed in (3, 17, 40) for position in positions_of_random_games(variant, 2, seed)]
-    config = MCTSConfig(num_simulations=120, puct_constant=1.7)
+    config = MCTSConfig(num_simulations=120, puct_constant=1.7, proves=False)
     found = search(positions, config, evaluate_by_hash)
     for index, position in enumerate(positions):
         root = PlainNode(position)
@@ -153,17 +153,17 @@ def test_early_moves_are_drawn_by_their_visits_and_later_ones_are_the_most_visit
     visits = np.zeros(65, np.int32)
     visits[list(start.legal_moves)] = (10, 20, 30, 40)
     rng = np.random.default_rng(0)
-    drawn = np.bincount([choose_move(visits, start, config, rng) for _ in range(4000)], minlength=65)
+    drawn = np.bincount([choose_move(visits, 0, start, config, rng) for _ in range(4000)], minlength=65)
     expected = 4000 * np.square(visits / 10.0) / 30
     assert (np.abs(drawn - expected) <= 4 * np.sqrt(expected + 1)).all()
     later = start.play(19).play(18)
     later_visits = np.zeros(65, np.int32)
     later_visits[list(later.legal_moves)] = range(1, len(later.legal_moves) + 1)
-    assert {choose_move(later_visits, later, config, rng) for _ in range(50)} == {later.legal_moves[-1]}
+    assert {choose_move(later_visits, 7, later, config, rng) for _ in range(50)} == {7}
 
 
 def test_a_tree_that_has_used_up_its_edges_stops_growing_and_goes_on(monkeypatch):
-    monkeypatch.setattr("agents.tree.EDGES_PER_NODE", 1)
+    monkeypatch.setattr("agents.mcts.tree.EDGES_PER_SQUARE", 1 / 64)
     found = search([Position()], MCTSConfig(num_simulations=500), evaluate_by_hash)
     assert found.visit_count.sum() == 500
 

@@ -22,7 +22,7 @@ from experiments import cli
 from experiments.match import MatchError
 from experiments.training.interruption import Interrupted
 from experiments.training.run_folder import make_run_folder
-from experiments.training.self_play import play_games
+from experiments.training.self_play import SelfPlayConfig, play_games
 from reversi_env import Variant
 from tests import oracle
 
@@ -67,9 +67,17 @@ def as_mover_sees(board, side):
 
 
 def after_move(board, side, move, free):
-    """The board after a move, and the side that moves next, after a pass if need be."""
-    board, mover = oracle.play(board, side, move, free), oracle.other(side)
-    return board, (side if oracle.must_pass(board, mover, free) else mover)
+    """The board after a move and all that must follow it, and the side that then has a choice or no game left."""
+    board, side = oracle.play(board, side, move, free), oracle.other(side)
+    while not oracle.is_over(board, free):
+        if oracle.must_pass(board, side, free):
+            side = oracle.other(side)
+            continue
+        legal = oracle.legal_squares(board, side, free)
+        if len(legal) > 1:
+            break
+        board, side = oracle.play(board, side, legal[0], free), oracle.other(side)
+    return board, side
 
 
 @pytest.mark.parametrize("name", ["othello-4x4", "anti-reversi", "reversi-1883"])
@@ -77,9 +85,9 @@ def test_self_play_samples_are_positions_of_games_with_results_from_the_movers_s
     variant = Variant.named(name)
     free = variant.start == "free"
     config = MCTSConfig(num_simulations=6, temperature_plies=100)
-    played = play_games(variant, evaluate_by_hash, config, range(3), seed=(7,))
+    played = play_games(variant, evaluate_by_hash, config, SelfPlayConfig(exact_empties=0), range(3), seed=(7,))
     samples = played.samples
-    assert len(samples) == played.num_plies - played.num_passes
+    assert len(samples) == played.num_searched
     samples.check(variant)
     assert (samples.policy_weight == 1).all()
     shown = [discs_of(samples.player[row, 0], samples.opponent[row, 0], variant.size) for row in range(len(samples))]
@@ -114,7 +122,7 @@ def test_the_same_seed_plays_the_same_games_and_another_seed_others():
     config = MCTSConfig(num_simulations=5, noise_fraction=0.25, temperature_plies=20)
 
     def boards(numbers, seed):
-        return play_games(variant, evaluate_by_place, config, numbers, (seed,)).samples.player
+        return play_games(variant, evaluate_by_place, config, SelfPlayConfig(), numbers, (seed,)).samples.player
 
     together = boards(range(4), 1)
     assert (together == boards(range(4), 1)).all()
@@ -218,7 +226,7 @@ def test_runs_that_begin_in_one_second_have_folders_of_their_own(tmp_path):
         ([f"seed={1 << 64}"], 2, "seed must be at least 0 and below"),
         (["search.temperature=inf"], 2, "temperature must be above 0 and finite, got inf"),
         (["search.puct_constant=nan"], 2, "puct_constant must be above 0 and finite, got nan"),
-        (["evaluation.search.num_simulations=10000000000"], 2, "num_simulations must be from 1 to 1,000,000"),
+        (["evaluation.search.num_simulations=10000000000"], 2, "num_simulations must be from 1 to 4,000,000"),
         (["learner.learning_rate=1e38"], 2, "learning_rate must be above 0 and at most 1"),
         (["learner.samples_per_position=inf"], 2, "samples_per_position must be above 0 and finite"),
         (["learner.result_weight=inf"], 2, "result_weight must be at least 0 and finite"),
