@@ -7,6 +7,8 @@ mobility, ntuple, or a folder), selectivity (0 to 5) and table_entries, see `Alp
 "zero-6x6": a trained network that comes along, with search; options such as num_simulations=400, see `MCTSConfig`.
 "runs/x", "runs/x/checkpoints/000012:num_simulations=400": the same with a checkpoint's network, or that of a run's last
 one; also "mcts:checkpoint=runs/x". Where n-tuples were trained it is alphabeta with them: "runs/x:time_limit_s=0.1".
+"mcts:playouts=1", "mcts:evaluation=ntuple,num_simulations=10000": tree search without a network, by random games or by
+an evaluation.
 "ntuple-8x8": that with the n-tuples that come along.
 "gtp:'gtp-rhino -l 3 -b 0'": an outside engine; all that follows is its command line, unless options stand before it,
 the other fields of `GTPConfig`: "gtp:timeout_s=10,command='gtp-rhino -l 3 -b 0'".
@@ -33,10 +35,11 @@ from typing import Any, TypeVar
 from agents.agent import Agent
 from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
 from agents.baselines import FunctionAgent, MobilityAgent, baseline
-from agents.evaluation import KINDS, LEARNED, WEIGHTS
+from agents.evaluation import KINDS, LEARNED, WEIGHTS, check_name
 from agents.gtp import GTPAgent, GTPConfig
 from agents.levels import LEVELS, level
-from agents.mcts import MCTSConfig
+from agents.mcts import Evaluator, MCTSAgent, MCTSConfig
+from agents.mcts.evaluators import InDiscs, Playouts
 from agents.ntuple.tables import read_tables
 from agents.runs import find_checkpoint, find_tables, holds_tables
 from reversi_env.naming import UnknownNameError, UsageError
@@ -195,10 +198,24 @@ def _alpha_beta(name: str, options: Options) -> Agent:
 
 
 def _mcts(name: str, options: Options) -> Agent:
-    path = options.pop("checkpoint", None)
-    if path is None:
-        raise UsageError(f"{name} needs a network: {name}:checkpoint=runs/x, or simply runs/x")
-    return _with_network(find_checkpoint(WEIGHTS / path if path in shipped() else Path(path)), path, options)
+    judges = [key for key in ("checkpoint", "evaluation", "playouts") if key in options]
+    if len(judges) > 1:
+        raise UsageError(f"{name} asks one judge of positions, got {' and '.join(judges)}")
+    if judges == ["checkpoint"]:
+        path = options.pop("checkpoint")
+        return _with_network(find_checkpoint(WEIGHTS / path if path in shipped() else Path(path)), path, options)
+    spelled = _spelled(name, options)
+    evaluate: Evaluator
+    if judges == ["evaluation"]:
+        evaluation = options.pop("evaluation")
+        check_name(evaluation)
+        evaluate = InDiscs(evaluation)
+    else:
+        try:
+            evaluate = Playouts(_read("playouts", options.pop("playouts", "1"), int))
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from None
+    return MCTSAgent(evaluate, config_from(MCTSConfig, name, options), spelled)
 
 
 def _gtp(name: str, options: Options) -> Agent:

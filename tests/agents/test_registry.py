@@ -122,7 +122,7 @@ def test_a_name_tells_what_makes_the_same_agent_again(spec: str, name: str) -> N
         ("alphabeta:depth=5,depth=6", "depth stands twice in 'alphabeta:depth=5,depth=6'"),
         ("alphabeta:evaluation=mobilty", "unknown evaluation 'mobilty'; did you mean mobility?"),
         ("random:seed=3", "random takes no options, got seed"),
-        ("mcts", "mcts needs a network: mcts:checkpoint=runs/x, or simply runs/x"),
+        ("mcts:playouts=1,evaluation=discs", "mcts asks one judge of positions, got evaluation and playouts"),
         ("nowhere/bot.py:Bot", "there is no file"),
         ("bot.py", "say which of its classes or functions plays: bot.py:Bot"),
         ("reversi_env.nothing:Bot", "there is no module 'reversi_env.nothing'"),

@@ -84,7 +84,7 @@ WRONG_USAGE = {
     "evaluate alphabeta:depth=0": "alphabeta: depth must be at least 1 ply, got 0",
     "evaluate alphabeta:evaluation=mobilty": "alphabeta: unknown evaluation 'mobilty'; did you mean mobility?",
     "evaluate random:seed=3": "random takes no options, got seed",
-    "evaluate mcts": "mcts needs a network",
+    "evaluate mcts:playouts=0": "playouts must be from 1 to 10,000, got 0",
     "evaluate my_bot.py": "say which of its classes or functions plays: my_bot.py:Bot",
     "evaluate math:pi": "a player is an Agent, a class or function without arguments",
     "evaluate": "evaluate whom? reversi evaluate AGENT [OPPONENT ...]",
