@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from agents.checkpoint import Network
 from agents.networks.residual import Heads, ResidualNetwork, mask_logits
@@ -125,6 +126,11 @@ class ResidualLearner(Learner):
         self._device = next(network.parameters()).device
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs leave it out
         self._average = copy.deepcopy(network).eval().requires_grad_(False)
+        self._averaged_pairs = [
+            pair
+            for pair in zip(self._average.state_dict().values(), network.state_dict().values(), strict=True)
+            if pair[0].is_floating_point()  # and no count of batches
+        ]
         self._optimizer = _optimizer_of(network, config)
         is_compiled = config.compile == "always" or (config.compile == "auto" and self._device.type == "cuda")
         self._forward: Callable[[Tensor], Heads] = torch.compile(network) if is_compiled else network
@@ -195,11 +201,8 @@ class ResidualLearner(Learner):
     @torch.no_grad()
     def _take_average(self) -> None:
         share = 1 / min(self.config.averaging_steps, 1 + (self.num_steps - 1) / 10)
-        for mean, new in zip(self._average.state_dict().values(), self.network.state_dict().values(), strict=True):
-            if new.is_floating_point():
-                mean.lerp_(new, share)
-            else:  # how many batches a norm has seen
-                mean.copy_(new)
+        means, new = zip(*self._averaged_pairs, strict=True)
+        get_ema_multi_avg_fn(1 - share)(means, new, self.num_steps)
 
     def _diverged(self, what: str) -> TrainingError:
         return diverged(what, self.num_steps, self._learning_rate, "learner.learning_rate")

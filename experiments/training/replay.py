@@ -239,8 +239,10 @@ class Replay:
         self.config = config
         self.num_rounds = 0
         self.num_positions = 0  # ever added
-        self._temporary = tempfile.TemporaryDirectory(prefix="reversi-replay-") if folder is None else None
-        self._folder = folder or Path(str(self._temporary and self._temporary.name))
+        if folder is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="reversi-replay-")  # as long as this object lives
+            folder = Path(self._temporary.name)
+        self._folder = folder
         self._window = _window_of((), 0)
 
     def __len__(self) -> int:

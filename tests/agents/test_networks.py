@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import agents
 from agents.networks.inference import NetworkEvaluator, TorchBackend
 from agents.networks.residual import ResidualConfig, ResidualNetwork, mask_logits, value_of
 from reversi_env import Game, Position, Variant, random_games
@@ -132,3 +133,19 @@ def test_a_network_that_answers_what_is_no_number_is_refused():
     start = Position(Variant())
     with pytest.raises(ValueError, match="the network's answer is not a number"):
         evaluator(np.array([start.player]), np.array([start.opponent]), start.variant)
+
+
+@pytest.mark.parametrize(
+    ("moves", "name", "chance", "value"),
+    [
+        ("", "e4", 0.259231, -0.027951),
+        ("c2b4a5a4", "a3", 0.279413, -0.262858),
+        ("c2b4a5a4a3d2c5b3a2", "c6", 0.24203, -0.22163),
+    ],
+)
+def test_the_network_that_comes_along_says_what_it_said_when_it_told_a_value_alone(moves, name, chance, value):
+    position = Game.from_transcript(moves, "othello-6x6").position
+    told = agents.make("zero-6x6").intuition(position)
+    assert position.move_name(told.move) == name
+    assert told.policy.max() == pytest.approx(chance, abs=1e-5)
+    assert told.value == pytest.approx(value, abs=1e-5)
