@@ -432,98 +432,104 @@ def play_games(
     The samples are in the order of `numbers`. `check` is called between calls of the evaluator, and may raise.
     """
     began = time.thread_time()
-    num_places = min(config.games_at_once, len(numbers))
-    search = Search(variant, evaluate, search_config, max(num_places, 2), config.quick_simulations)
-    actor = _Actor(variant, search, config)
-    base = np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-    left = list(enumerate(numbers))[::-1]
-    at: dict[int, int] = {}  # which of the numbers is played in which place
+    actor = Actor(variant, evaluate, search_config, config, numbers, seed)
     parts: dict[int, SelfPlay] = {}
-
-    def fill(place: int) -> None:
-        order, number = left.pop()
-        at[place] = order
-        actor.begin(place, np.uint64(stream(base, number)))
-
-    for place in range(num_places):
-        fill(place)
-    while at:
+    while actor.is_playing:
         check()
-        search.step()
-        if actor.advance():
-            for place in actor.done_places:
-                parts[at.pop(place)] = actor.collect(place)
-                if left:
-                    fill(place)
-    played = SelfPlay.joined([parts[order] for order in range(len(numbers))])
+        parts |= actor.step()
     return replace(
-        played,
-        num_evaluated=search.num_evaluated,
-        evaluator_s=search.evaluator_s,
+        SelfPlay.joined([parts[order] for order in range(len(numbers))]),
+        num_evaluated=actor.search.num_evaluated,
+        evaluator_s=actor.search.evaluator_s,
         cpu_s=time.thread_time() - began,
     )
 
 
-class _Actor:
-    """Games in their places, and the arrays that kernels want."""
+class Actor:
+    """Plays games by their numbers, some of them side by side; where one ends the next one begins."""
 
-    def __init__(self, variant: Variant, search: Search, config: SelfPlayConfig) -> None:
+    def __init__(
+        self,
+        variant: Variant,
+        evaluate: Evaluator,
+        search_config: MCTSConfig,
+        config: SelfPlayConfig,
+        numbers: Sequence[int],
+        seed: tuple[int, ...],
+    ) -> None:
+        num_places = min(config.games_at_once, len(numbers))
         self.variant = variant
-        self.search = search
         self.config = config
-        self.games = new_games(len(search.tree.num_nodes), variant)
-        mcts = search.config
+        self.search = Search(variant, evaluate, search_config, max(num_places, 2), config.quick_simulations)
         self.style = Style(
             exact_empties=config.exact_empties,
             max_random_plies=config.max_random_plies,
             full_share=config.full_share,
-            full_simulations=mcts.simulation_limit,
+            full_simulations=search_config.simulation_limit,
             quick_simulations=config.quick_simulations,
             reuses_tree=config.reuses_tree,
-            temperature=mcts.temperature,
-            temperature_plies=mcts.temperature_plies,
-            final_temperature=mcts.final_temperature,
+            temperature=search_config.temperature,
+            temperature_plies=search_config.temperature_plies,
+            final_temperature=search_config.final_temperature,
         )
+        self._games = new_games(len(self.search.tree.num_nodes), variant)
         self._exact = make_exact_memory(variant)
-        self._spare = new_tree(1, search.tree.nodes_per_game if config.reuses_tree else 1, variant.rules)
+        self._spare = new_tree(1, self.search.tree.nodes_per_game if config.reuses_tree else 1, variant.rules)
         start = Position(variant)
         self._start = np.array([start.player, start.opponent], np.uint64)
         self._start_is_black = start.is_black_to_move
+        self._seed = np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+        self._left = enumerate(numbers)
+        self._order_at: dict[int, int] = {}  # which of the numbers is played in which place
+        for place in range(num_places):
+            self._fill(place)
 
-    def begin(self, place: int, rng_state: np.uint64) -> None:
+    @property
+    def is_playing(self) -> bool:
+        """Whether any game goes on."""
+        return bool(self._order_at)
+
+    def step(self) -> dict[int, SelfPlay]:
+        """Calls the evaluator once, and plays on where searches have ended; returns the games that end, by their order."""
+        self.search.step()
+        num_done = advance(
+            self._games,
+            self.search.tree,
+            self._spare,
+            self.search.settings,
+            self.style,
+            self._exact,
+            self.variant.rules,
+        )
+        ended = {}
+        if num_done:
+            for place in np.flatnonzero(self._games.state == DONE).tolist():
+                ended[self._order_at.pop(place)] = self._collect(place)
+                self._fill(place)
+        return ended
+
+    def _fill(self, place: int) -> None:
+        """Begins the next game, if there is one, in an idle place."""
+        if (following := next(self._left, None)) is None:
+            return
+        self._order_at[place], number = following
         begin_game(
-            self.games,
+            self._games,
             self.search.tree,
             self._spare,
             place,
             self._start,
             self._start_is_black,
-            rng_state,
+            np.uint64(stream(self._seed, number)),
             self.search.settings,
             self.style,
             self._exact,
             self.variant.rules,
         )
 
-    def advance(self) -> int:
-        return advance(
-            self.games,
-            self.search.tree,
-            self._spare,
-            self.search.settings,
-            self.style,
-            self._exact,
-            self.variant.rules,
-        )
-
-    @property
-    def done_places(self) -> list[int]:
-        places: list[int] = np.flatnonzero(self.games.state == DONE).tolist()
-        return places
-
-    def collect(self, place: int) -> SelfPlay:
+    def _collect(self, place: int) -> SelfPlay:
         """Returns a game that is done, and makes its place idle."""
-        games = self.games
+        games = self._games
         games.state[place] = IDLE
         rows, plies = int(games.num_rows[place]), games.value.shape[1]
         words = games.boards.shape[1]
