@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from agents.agent import Agent, Decision
-from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
+from agents.agent import Agent, Candidate, Decision
+from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig, Search
 from agents.explain import EXACT_EMPTIES, explain_moves
+from agents.mcts import MCTSAgent, MCTSConfig
+from agents.mcts.agent import Thinking
+from agents.mcts.config import MOST_SIMULATIONS
 from agents.reasons import ExactScore, Reason
 from agents.search.memory import UNLIMITED
 from agents.search.solver import Solver
@@ -18,6 +21,7 @@ from experiments.match import decide
 from reversi_env import Position
 
 SMALL_TABLE = 1 << 16  # entries, enough for a few plies or squares
+LIMITS = ("depth", "time_limit_s", "nodes")  # of a search by alpha-beta; a tree has no depth, and its nodes are visits
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Move:
     reasons: tuple[Reason, ...]
     thought: Thought | None = None
     share: float | None = None  # of the agent's policy
+    candidate: Candidate | None = None  # what a tree search says of it
 
     @property
     def exact_score(self) -> int | None:
@@ -67,17 +72,21 @@ class Analysis:
 
 
 class Deepening:
-    """A search by alpha-beta: iterates once over what it thinks, each time further ahead, the last the best.
+    """A search by alpha-beta or of a tree: iterates once over what it thinks, each time deeper, the last the best.
 
-    Limits are fields of AlphaBetaConfig, and replace the agent's own; with none at all it ends with the game, or by
-    `stop`. Raises ValueError for a position that is over.
+    Limits are some of LIMITS, and replace the agent's own; with none at all it ends with the game, or by `stop`. Raises
+    ValueError for a position that is over.
     """
 
-    def __init__(self, agent: AlphaBetaAgent, position: Position, limits: Mapping[str, Any]) -> None:
-        config = replace(agent.config, **limits)
-        if config.depth is None and not config.is_limited:
-            config = replace(config, nodes=UNLIMITED)
-        self._search = AlphaBetaAgent(config).begin(position)
+    def __init__(self, agent: AlphaBetaAgent | MCTSAgent, position: Position, limits: Mapping[str, Any]) -> None:
+        self._search: Search | Thinking
+        if isinstance(agent, MCTSAgent):
+            self._search = agent.begin(position, _without_end(agent.config, limits))
+        else:
+            config = replace(agent.config, **limits)
+            if config.depth is None and not config.is_limited:
+                config = replace(config, nodes=UNLIMITED)
+            self._search = AlphaBetaAgent(config).begin(position)
         self.is_stopped = False
 
     def stop(self) -> None:
@@ -88,8 +97,21 @@ class Deepening:
     def __iter__(self) -> Iterator[Thought]:
         began = time.monotonic()
         for decision in self._search:
-            is_win = decision.depth is None and not decision.is_exact
+            is_win = decision.evaluation is not None and decision.depth is None and not decision.is_exact
             yield Thought(decision, is_win, time.monotonic() - began)
+
+
+def _without_end(config: MCTSConfig, limits: Mapping[str, Any]) -> MCTSConfig:
+    """Returns a tree search's configuration for so long and so many visits; by PUCT, which need not know either."""
+    return MCTSConfig(
+        num_simulations=limits.get("nodes", MOST_SIMULATIONS),
+        time_limit_s=limits.get("time_limit_s"),
+        proves=config.proves,
+        exact_empties=config.exact_empties,
+        leaves_per_call=config.leaves_per_call,
+        puct_constant=config.puct_constant,
+        first_play_reduction=config.first_play_reduction,
+    )
 
 
 class _Still(Agent):
@@ -119,6 +141,7 @@ def moves_of(agent: Agent, position: Position, chosen: Decision, depth: int) -> 
     is_late = position.num_empties <= EXACT_EMPTIES
     explanations = explain_moves(position, Solver(position.variant, SMALL_TABLE) if is_late else None)
     scout = _scout(agent.config, depth) if depth and isinstance(agent, AlphaBetaAgent) else None
+    candidates = {candidate.move: candidate for candidate in chosen.candidates}
     moves = []
     for move in position.legal_moves:
         thought = None
@@ -126,7 +149,7 @@ def moves_of(agent: Agent, position: Position, chosen: Decision, depth: int) -> 
             decision = _decision_for(move, position, scout)
             thought = Thought(decision)
         share = None if chosen.policy is None else float(chosen.policy[move])
-        moves.append(Move(move, explanations[move].reasons, thought, share))
+        moves.append(Move(move, explanations[move].reasons, thought, share, candidates.get(move)))
     return sorted(moves, key=lambda move: (move.move == chosen.move, *move.worth), reverse=True)
 
 

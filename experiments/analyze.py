@@ -7,7 +7,8 @@
     reversi analyze --variant anti-reversi                   from the start, until Ctrl-C
 
 Without an agent it is the best search there is: level:expert without its second. That, and alphabeta, look deeper and
-deeper until Ctrl-C or a limit, a line for each depth, and near the end play the game out: then it says exact.
+deeper until Ctrl-C or a limit, a line for each depth, and near the end play the game out: then it says exact. A tree
+search, a network's too, says what it thinks at each doubling of its visits, which --nodes limits.
 Evaluations and scores are in discs, for the side to move. All moves follow, with what is good (+) and bad (-) about
 them; alphabeta values them --moves-depth plies ahead, and near the end there are the exact score of each, and what it
 loses.
@@ -24,8 +25,9 @@ from agents.agent import Agent
 from agents.alpha_beta import AlphaBetaAgent, AlphaBetaConfig
 from agents.evaluation import best_evaluation
 from agents.levels import EXPERT
+from agents.mcts import MCTSAgent
 from agents.search.memory import MOST_DEPTH
-from experiments.analysis import Analysis, Deepening, Move, Thought, decided, moves_of
+from experiments.analysis import LIMITS, Analysis, Deepening, Move, Thought, decided, moves_of
 from experiments.arguments import UsageError, parse, setting
 from experiments.match_settings import AGENTS
 from experiments.phrases import figures, phrase
@@ -36,8 +38,6 @@ from reversi_env import Position, Variant
 from reversi_env.drawing.text import shows_color, to_ansi
 from reversi_env.naming import UnknownNameError, one_of
 from reversi_env.variant import SCORINGS
-
-LIMITS = ("depth", "time_limit_s", "nodes")  # fields of AlphaBetaConfig
 
 
 @dataclass
@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _analyzed(agent: Agent, position: Position, settings: AnalyzeSettings, table: "_Table | None") -> Analysis:
-    search = Deepening(agent, position, settings.limits) if isinstance(agent, AlphaBetaAgent) else None
+    search = Deepening(agent, position, settings.limits) if isinstance(agent, AlphaBetaAgent | MCTSAgent) else None
     thoughts: list[Thought] = []
     with contextlib.nullcontext() if search is None else stopped_by_signals(search.stop):
         for thought in search or [decided(agent, position)]:
@@ -96,8 +96,10 @@ def _analyzed(agent: Agent, position: Position, settings: AnalyzeSettings, table
 def _position_and_agent(words: Sequence[str], settings: AnalyzeSettings) -> tuple[Position, Agent]:
     text, spec = _told_apart(words)
     agent = None if spec is None else _agent(spec, text is None)
-    if agent is not None and settings.limits and not isinstance(agent, AlphaBetaAgent):
-        raise UsageError(f"{agent.name} decides once; {' and '.join(settings.limits)} would be for alphabeta")
+    if isinstance(agent, MCTSAgent) and settings.depth is not None:
+        raise UsageError(f"{agent.name} searches a tree to no one depth; limit it by time_limit_s or nodes")
+    if agent is not None and settings.limits and not isinstance(agent, AlphaBetaAgent | MCTSAgent):
+        raise UsageError(f"{agent.name} decides once; {' and '.join(settings.limits)} would be for a search")
     variant = agent.variant if agent else None
     if settings.variant is not None:
         variant = Variant.named(settings.variant)
@@ -182,7 +184,7 @@ class _Table:
         print(f"{depth:>5}  {discs:>7}  {value:>5}  {nodes:>15}  {time_s:>9}  {line}", flush=True)
 
     def _print_moves(self, found: Analysis) -> None:
-        header = ("move", "discs", "depth", "share", "exact", "loses", "reasons")
+        header = ("move", "discs", "depth", "share", "value", "prior", "exact", "loses", "reasons")
         columns = zip(header, *(self._cells(move, found) for move in found.moves), strict=True)
         aligned = []
         for name, *cells in columns:
@@ -201,6 +203,8 @@ class _Table:
             "" if move.thought is None else _discs_text(move.thought),
             "" if move.thought is None else _depth_text(move.thought),
             "" if move.share is None else f"{100 * move.share:.1f}%",
+            "" if move.candidate is None else f"{move.candidate.value:+.2f}",
+            "" if move.candidate is None else f"{100 * move.candidate.prior:.1f}%",
             "" if move.exact_score is None else signed(move.exact_score),
             str(found.regrets.get(move.move, "")),
             "; ".join(f"{signs[reason.is_good]} {phrase(reason, self._position)}" for reason in move.reasons),
@@ -268,6 +272,9 @@ def _move_figures(move: Move, found: Analysis) -> dict[str, Any]:
         "move": position.move_name(move.move),
         "thought": None if move.thought is None else _thought_figures(move.thought, position),
         "share": move.share,
+        "visits": None if move.candidate is None else move.candidate.visits,
+        "value": None if move.candidate is None else move.candidate.value,
+        "prior": None if move.candidate is None else move.candidate.prior,
         "exact_score": move.exact_score,
         "regret": found.regrets.get(move.move),
         "reasons": [

@@ -44,6 +44,7 @@ class InDiscs:
     def __init__(self, name: str) -> None:
         """Takes a name, or a folder of tables, as `evaluation_of` does."""
         self.name = name
+        self._evaluations: dict[Variant, Evaluation] = {}
         is_handmade = name in KINDS
         self._spread = _HANDMADE_SPREAD if is_handmade else _LEARNED_SPREAD
         self._temperature = _HANDMADE_TEMPERATURE if is_handmade else _LEARNED_TEMPERATURE
@@ -51,7 +52,8 @@ class InDiscs:
     def __call__(self, player: np.ndarray, opponent: np.ndarray, variant: Variant) -> tuple[np.ndarray, np.ndarray]:
         policy = np.zeros((len(player), variant.num_actions), np.float32)
         value = np.empty(len(player), np.float32)
-        evaluation = evaluation_of(self.name, variant)
+        if (evaluation := self._evaluations.get(variant)) is None:
+            evaluation = self._evaluations[variant] = evaluation_of(self.name, variant)
         _look(player, opponent, self._spread, self._temperature, policy, value, evaluation, variant.rules)
         return policy, value
 

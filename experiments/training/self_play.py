@@ -490,7 +490,7 @@ class Actor:
         return bool(self._order_at)
 
     def step(self) -> dict[int, SelfPlay]:
-        """Calls the evaluator once, and plays on where searches have ended; returns the games that end, by their order."""
+        """Calls the evaluator once and plays on where searches have ended; returns games that end, by their order."""
         self.search.step()
         num_done = advance(
             self._games,

@@ -368,8 +368,9 @@ WRONG_USAGE = {
     "f5 --time-limit-s nan": "time_limit_s must be more than 0 seconds, got nan",
     "f5 --moves-depth 1": "moves_depth is 0 for none, or 2 to 200 plies, got 1",
     "f5 -- moves_depth=-2": "moves_depth is 0 for none, or 2 to 200 plies, got -2",
-    "f5 random --depth 3": "random decides once; depth would be for alphabeta",
-    "f5 level:hard --nodes 3 --depth 3": "level:hard decides once; depth and nodes would be for alphabeta",
+    "f5 random --depth 3": "random decides once; depth would be for a search",
+    "f5 level:hard --nodes 3 --depth 3": "level:hard decides once; depth and nodes would be for a search",
+    "f5 mcts --depth 3": "mcts searches a tree to no one depth; limit it by time_limit_s or nodes",
     "f5 --dpth 3": "unknown option '--dpth'; did you mean --depth or --moves-depth",
 }
 
@@ -452,3 +453,15 @@ def test_phrases_are_filled_with_names_and_counts() -> None:
         (Parity(True, (0, 1), True, True), "plays in the region a1 b1, where the opponent cannot"),
     ):
         assert phrase(reason, position) == text
+
+
+def test_a_tree_search_tells_visits_values_and_priors_of_moves_at_each_doubling(run: Run) -> None:
+    status, output, _ = run("f5d6c3", "mcts:evaluation=mobility", "--nodes", "100", "--json")
+    found = json.loads(output)
+    assert status == 0
+    assert [thought["nodes"] for thought in found["lines"]] == [16, 32, 64, 100]
+    assert sum(move["visits"] or 0 for move in found["moves"]) == 100
+    assert sum(move["prior"] or 0 for move in found["moves"]) <= 1.0001
+    best = max(found["moves"], key=lambda move: move["visits"] or 0)
+    assert found["best_move"] == best["move"] == found["lines"][-1]["principal_line"][0]
+    assert not any(thought["is_win"] or thought["is_exact"] for thought in found["lines"])
