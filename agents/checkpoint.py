@@ -33,7 +33,7 @@ from agents.manifest import (
     versions_of,
 )
 from agents.mcts import MCTSAgent, MCTSConfig
-from agents.networks.inference import NetworkEvaluator, TorchBackend
+from agents.networks.published import AUTO, publish
 from agents.networks.residual import ResidualConfig, ResidualNetwork
 from agents.ntuple.tables import Tables, read_tables, write_tables
 from agents.runs import (
@@ -139,16 +139,18 @@ def read_checkpoint(folder: Path, with_trainer: bool = False) -> Checkpoint:
     return checkpoint
 
 
-def load_agent(path: Path, config: MCTSConfig) -> Agent:
+def load_agent(path: Path, config: MCTSConfig, backend: str = AUTO) -> Agent:
     """Returns the player that searches with a checkpoint's network; `path` is a checkpoint or a run.
 
-    Raises CheckpointError for a checkpoint that cannot be used.
+    The network is run by a backend of `agents.networks.published`, on the CPU but for torch-half; auto keeps to
+    float32. Raises CheckpointError for a checkpoint that cannot be used, and what `publish` raises.
     """
     checkpoint = read_checkpoint(find_checkpoint(path))
     if isinstance(checkpoint.network, Tables):
         raise CheckpointError(f"{path} holds n-tuple tables, with which alphabeta plays, and no network")
-    evaluator = NetworkEvaluator(TorchBackend(checkpoint.network, torch.device("cpu")))
-    return MCTSAgent(evaluator, config, name=str(path), variant=checkpoint.variant)
+    device = "cuda" if backend == "torch-half" else "cpu"
+    published = publish(checkpoint.network, checkpoint.variant, backend, device=device, batch=1, float32=True)
+    return MCTSAgent(published.evaluator(), config, name=str(path), variant=checkpoint.variant)
 
 
 def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -4,7 +4,8 @@
 "level:easy", "level:medium", "level:hard", "level:expert": for people, see `agents.levels`.
 "alphabeta:depth=5,exact=12": options are depth, time_limit_s, game_time_s, nodes, exact, evaluation (discs, positional,
 mobility, ntuple, or a folder), selectivity (0 to 5) and table_entries, see `AlphaBetaConfig`.
-"zero-6x6": a trained network that comes along, with search; options such as num_simulations=400, see `MCTSConfig`.
+"zero-6x6": a trained network that comes along, with search; options such as num_simulations=400, see `MCTSConfig`, and
+backend=onnx-int8, see `agents.networks.published`.
 "runs/x", "runs/x/checkpoints/000012:num_simulations=400": the same with a checkpoint's network, or that of a run's last
 one; also "mcts:checkpoint=runs/x". Where n-tuples were trained it is alphabeta with them: "runs/x:time_limit_s=0.1".
 "mcts:playouts=1", "mcts:evaluation=ntuple,num_simulations=10000": tree search without a network, by random games or by
@@ -28,7 +29,7 @@ import traceback
 import types
 import typing
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,9 +41,10 @@ from agents.gtp import GTPAgent, GTPConfig
 from agents.levels import LEVELS, level
 from agents.mcts import Evaluator, MCTSAgent, MCTSConfig
 from agents.mcts.evaluators import InDiscs, Playouts
+from agents.networks.published import AUTO, BACKENDS
 from agents.ntuple.tables import read_tables
 from agents.runs import find_checkpoint, find_tables, holds_tables
-from reversi_env.naming import UnknownNameError, UsageError
+from reversi_env.naming import UnknownNameError, UsageError, one_of
 from reversi_env.opponents import BASELINES
 
 Config = TypeVar("Config")
@@ -52,6 +54,17 @@ _WITH_OPTIONS = re.compile(r"(?P<place>.+?):(?P<options>\s*\w+\s*=.*)")
 _WITH_COMMAND = re.compile(r"(?P<options>(?:\s*\w+\s*=[^,]*,)*?)\s*command\s*=(?P<command>.+)")
 _CODE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*):(?P<attribute>\w+)")
 _TRUTHS = {"true": True, "false": False}
+
+
+@dataclass
+class _NetworkConfig(MCTSConfig):
+    """A search, and what runs its network."""
+
+    backend: str = AUTO
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("backend", self.backend, (AUTO, *BACKENDS))
 
 
 def make(spec: str) -> Agent:
@@ -106,7 +119,8 @@ def _trained(folder: Path, name: str, options: Options) -> Agent:
 def _with_network(checkpoint: Path, name: str, options: Options) -> Agent:
     from agents.checkpoint import load_agent  # imports torch, which takes a second that no other agent needs
 
-    agent = load_agent(checkpoint, config_from(MCTSConfig, name, options))
+    config = config_from(_NetworkConfig, name, options)
+    agent = load_agent(checkpoint, config, config.backend)
     agent.name = _spelled(name, options)
     return agent
 

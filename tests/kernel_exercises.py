@@ -19,6 +19,7 @@ import agents
 from agents.evaluation import error_model_of, evaluate, evaluation_of, learned_evaluation
 from agents.explain import explain
 from agents.mcts import MCTSAgent, MCTSConfig
+from agents.networks.inference import NUM_RESULTS, NetworkEvaluator
 from agents.ntuple.layout import layout_of
 from agents.ntuple.tables import Tables
 from agents.search.midgame import Searcher
@@ -201,6 +202,25 @@ def _know_nothing(player: np.ndarray, opponent: np.ndarray, variant: Variant) ->
     return np.full((len(player), variant.num_actions), 0.1, np.float32), np.zeros(len(player), np.float32)
 
 
+def evaluators() -> object:
+    """Asks a network that knows nothing."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        start = Position(variant)
+        boards = (np.array([discs] * 2) for discs in (start.player, start.opponent))
+        evaluator = NetworkEvaluator(_LogitsOfNothing())
+        seen.append([array.tolist() for array in evaluator(*boards, variant)])
+    return seen
+
+
+class _LogitsOfNothing:
+    name = "nothing"
+
+    def __call__(self, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        num_actions = planes[0, 0].size + 1
+        return np.zeros((len(planes), num_actions), np.float32), np.zeros((len(planes), NUM_RESULTS), np.float32)
+
+
 def self_play_of_tables() -> object:
     """Lets n-tuples that know nothing play two games against themselves, and learn from them."""
     seen: list[object] = []
@@ -246,7 +266,7 @@ def benchmarks() -> object:
 
 EXERCISES: dict[str, list[Callable[[], object]]] = {
     "reversi_env": [rules, environments, batches, datasets, planes],
-    "agents": [players, searches_ahead, solutions, tables, explanations, searches],
+    "agents": [players, searches_ahead, solutions, tables, explanations, searches, evaluators],
     "experiments": [self_play_of_tables, replays, benchmarks],
 }
 

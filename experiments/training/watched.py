@@ -7,8 +7,9 @@ import numpy as np
 import torch
 
 from agents.mcts import Evaluator
-from agents.networks.inference import NetworkEvaluator, TorchBackend
+from agents.networks.inference import NetworkEvaluator
 from agents.networks.residual import ResidualNetwork
+from agents.networks.torch_backend import TorchBackend
 from agents.registry import told
 from experiments.training.interruption import Stop, TrainingError
 from reversi_env import Variant

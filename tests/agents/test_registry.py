@@ -197,10 +197,10 @@ def test_a_network_that_comes_along_is_a_checkpoint_too() -> None:
 
 
 def test_checkpoints_are_loaded_with_their_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[tuple[str, MCTSConfig]] = []
+    asked: list[tuple[str, int, float, str]] = []
 
-    def load_agent(path: Path, config: MCTSConfig) -> agents.Agent:
-        asked.append((path.as_posix(), config))
+    def load_agent(path: Path, config: MCTSConfig, backend: str) -> agents.Agent:
+        asked.append((path.as_posix(), config.simulation_limit, config.puct_constant, backend))
         return agents.make("random")
 
     stub: Any = types.ModuleType("agents.checkpoint")
@@ -212,15 +212,15 @@ def test_checkpoints_are_loaded_with_their_options(monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     agents.make("runs/x")
     agents.make("runs/x/checkpoints/00012:num_simulations=7")
-    agents.make("x")  # a folder that is there
+    agents.make("x:backend=torch")  # a folder that is there
     agents.make("mcts:checkpoint=runs/x,puct_constant=2")
     agents.load("runs/x", num_simulations="10")
     assert asked == [
-        ("runs/x", MCTSConfig()),
-        ("runs/x/checkpoints/00012", MCTSConfig(num_simulations=7)),
-        ("x", MCTSConfig()),
-        ("runs/x", MCTSConfig(puct_constant=2.0)),
-        ("runs/x", MCTSConfig(num_simulations=10)),
+        ("runs/x", 100, 1.5, "auto"),
+        ("runs/x/checkpoints/00012", 7, 1.5, "auto"),
+        ("x", 100, 1.5, "torch"),
+        ("runs/x", 100, 2.0, "auto"),
+        ("runs/x", 10, 1.5, "auto"),
     ]
 
 
