@@ -19,6 +19,7 @@ import agents
 from agents.evaluation import error_model_of, evaluate, evaluation_of, learned_evaluation
 from agents.explain import explain
 from agents.mcts import MCTSAgent, MCTSConfig
+from agents.mcts.cache import CachedEvaluator
 from agents.networks.inference import NUM_RESULTS, NetworkEvaluator
 from agents.ntuple.layout import layout_of
 from agents.ntuple.tables import Tables
@@ -203,13 +204,13 @@ def _know_nothing(player: np.ndarray, opponent: np.ndarray, variant: Variant) ->
 
 
 def evaluators() -> object:
-    """Asks a network that knows nothing."""
+    """Asks a network that knows nothing, and what remembers its answers."""
     seen: list[object] = []
     for variant in VARIANTS:
         start = Position(variant)
         boards = (np.array([discs] * 2) for discs in (start.player, start.opponent))
-        evaluator = NetworkEvaluator(_LogitsOfNothing())
-        seen.append([array.tolist() for array in evaluator(*boards, variant)])
+        cached = CachedEvaluator(NetworkEvaluator(_LogitsOfNothing()), 8)
+        seen.append([array.tolist() for array in cached(*boards, variant)])
     return seen
 
 
