@@ -35,6 +35,7 @@ MAIN_VERBS = {
 }
 OTHER_VERBS = {
     "bench env": Verb("experiments.bench.env", "measure the environment"),
+    "bench inference": Verb("experiments.bench.inference", "measure what runs networks"),
     "bench perft": Verb("experiments.bench.perft", "measure the rules"),
     "bench solver": Verb("experiments.bench.solver", "measure the exact solver"),
     "perft": Verb("experiments.perft", "count the leaves of the game tree"),

@@ -2,12 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from agents.networks.published import BACKENDS, choose, is_available
 from experiments import cli
-from experiments.bench import env, measure
+from experiments.bench import env, inference, measure
 from experiments.bench import perft as bench_perft
-from reversi_env import Position
+from reversi_env import Position, Variant
 
 
 def test_rates_are_amounts_per_cpu_second() -> None:
@@ -56,6 +58,43 @@ def test_bench_names_the_machine_and_a_baseline(
     assert [figure["name"] for figure in found["figures"]] == ["baseline: SplitMix64 steps", "leaves"]
     assert cli.main(["bench", "perft", "--rounds", "1"]) == 0
     assert found["machine"]["Python"] in capsys.readouterr().out
+
+
+def test_positions_are_counted_by_batches() -> None:
+    asked: list[int] = []
+
+    class Counting:
+        name = "counting"
+
+        def __call__(self, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            asked.append(len(planes))
+            return planes, planes
+
+    assert inference.asking(Counting(), Variant(), 64)() == sum(asked)
+    assert set(asked) == {64}
+    assert inference.asking(Counting(), Variant(), 1000)() == 1000
+
+
+def test_bench_inference_measures_what_is_installed_and_says_what_auto_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["bench", "inference", "--rounds", "1", "--channels", "4", "--blocks", "1", "--batches", "2,64"]
+    assert cli.main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    backends = [name for name in BACKENDS if is_available(name)]
+    assert [figure["name"] for figure in found["figures"][1:]] == [
+        f"{name}, {batch} at a time" for batch in (2, 64) for name in backends
+    ]
+    assert found["against_torch"]["64"].keys() == set(backends)
+    assert found["against_torch"]["64"]["torch"] == 1
+    assert found["auto"]["64"]["backend"] == choose().backend
+    assert cli.main(command) == 0
+    assert f"auto takes {choose(batch=2).backend}, " in capsys.readouterr().out
+
+
+def test_batches_that_are_no_numbers_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "inference", "--batches", "1,x"]) == 2
+    assert "batches are numbers of positions, with commas between, got '1,x'" in capsys.readouterr().err
 
 
 def test_the_known_games_end_where_games_end() -> None:
