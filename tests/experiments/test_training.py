@@ -17,6 +17,7 @@ import torch
 from agents.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig, ResidualNetwork
+from agents.ntuple.tables import Tables
 from agents.runs import CHECKPOINTS
 from experiments import cli
 from experiments.match import MatchError
@@ -403,13 +404,11 @@ def test_a_run_may_begin_with_the_network_of_another_board(tmp_path, capsys):
     (tmp_path / "small").rename(tmp_path / "away")
     assert cli.main(["train", f"resume={tmp_path}/large", "schedule.num_iterations=2"]) == cli.DONE
     assert any((small[name] != tensor).any() for name, tensor in weights_of(tmp_path / "large").items())
+    write_checkpoint(tmp_path / "tables", Checkpoint(Tables.zeros(Variant(4)), Variant(4)))
     for overrides, sentence in (
-        (
-            ["network.num_blocks=2", f"init_from={tmp_path}/away"],
-            "away is ResidualConfig(num_channels=4,",
-        ),
+        (["network.num_blocks=2", f"init_from={tmp_path}/away"], "away is ResidualConfig(num_channels=4,"),
         ([f"init_from={tmp_path}/small"], "there is no checkpoint or run at"),
-        (["init_from=agents/weights/ntuple-8x8"], "tables"),
+        ([f"init_from={tmp_path}/tables"], "tables holds n-tuple tables, the configuration asks for a network"),
     ):
         capsys.readouterr()
         assert train("name=refused", *overrides, folder=tmp_path) == cli.FAILED
@@ -508,7 +507,6 @@ def test_trainer_state_that_does_not_fit_is_refused(tmp_path, capsys):
             ({"learner.optimizer.99.step": torch.zeros(())}, {}, "has 99.step, which belongs to nothing there"),
             ({"games.turn": torch.zeros(1)}, {}, "it has games.turn, which belongs neither to learner nor to replay"),
             ({"replay.value": torch.zeros(1)}, {}, "expected digests, rounds, totals"),
-            ({"replay.digests": torch.zeros((2, 32), dtype=torch.uint8)}, {}, "is not the file that was saved"),
             ({}, {"num_games": -1}, "num_games is -1"),
             ({}, {"num_games": "many"}, "num_games is 'many'"),
             ({}, {"elapsed_s": float("nan")}, "elapsed_s is nan"),
