@@ -146,12 +146,12 @@ class ResidualLearner(Learner):
         rate = cosine_rate(self.config.learning_rate, self.config.final_learning_rate, progress)
         self.network.train()
         sums: dict[str, float] = {}
-        batch = replay.draw(self.config.batch_size, rng)
-        for remaining in reversed(range(num_steps)):
+        batches = replay.batches(self.config.batch_size, num_steps, rng)
+        batch = next(batches, None)
+        while batch is not None:
             check()
             numbers = self._step(batch, rate)
-            if remaining:
-                batch = replay.draw(self.config.batch_size, rng)  # while a GPU is still at the step
+            batch = next(batches, None)  # while a GPU is still at the step
             for name, number in zip(numbers, torch.stack(list(numbers.values())).tolist(), strict=True):
                 if not math.isfinite(number):
                     raise self._diverged(f"the {name} is {number}")

@@ -40,6 +40,7 @@ REPLAY = "replay"  # under which a run has its shards, and a checkpoint its arra
 
 _POSITIONS = "positions.npy"
 _BLOCK = 1 << 12  # positions that are checked together
+_DRAWN_TOGETHER = 1 << 14  # positions: some megabytes, and with hundreds of shards still many of each
 
 
 @dataclass
@@ -230,7 +231,7 @@ class _Window(NamedTuple):
 class Replay:
     """The newest positions of a run: learners draw from them, and each round of games adds some.
 
-    One thread may draw while another adds; what is drawn together is from before or after.
+    One thread may draw while another adds: what is asked for at once is drawn from the window as it is then.
     """
 
     def __init__(self, variant: Variant, config: ReplayConfig, folder: Path | None = None) -> None:
@@ -268,34 +269,34 @@ class Replay:
             self._window = _window_of(shards, self.config.window(self.num_positions))
         self.num_rounds += 1
 
+    def batches(self, batch_size: int, num_batches: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """Yields batches of positions drawn uniformly with replacement, each under a symmetry drawn for it.
+
+        Several batches are looked up together, which costs less where the window lies in many shards.
+        """
+        window = self._window
+        num_together = max(_DRAWN_TOGETHER // batch_size, 1)
+        for first in range(0, num_batches, num_together):
+            num_now = min(num_together, num_batches - first)
+            rows = _drawn(window, num_now * batch_size, self.variant, rng)
+            symmetries = rng.integers(NUM_SYMMETRIES, size=len(rows))
+            for begin in range(0, len(rows), batch_size):
+                batch = slice(begin, begin + batch_size)
+                yield _batch_of(rows[batch], symmetries[batch], self.variant)
+
     def draw(self, batch_size: int, rng: np.random.Generator) -> Batch:
-        """Returns positions drawn uniformly with replacement, each under a symmetry drawn for it."""
-        rows = self._drawn(batch_size, rng)
-        return _batch_of(rows, rng.integers(NUM_SYMMETRIES, size=batch_size), self.variant)
+        """Returns one batch, as `batches` yields them."""
+        return next(self.batches(batch_size, 1, rng))
 
     def draw_samples(self, num_samples: int, rng: np.random.Generator) -> Samples:
         """Returns positions drawn uniformly with replacement, as they are."""
-        return _fields_of(self._drawn(num_samples, rng))
+        return _fields_of(_drawn(self._window, num_samples, self.variant, rng))
 
     def parts(self) -> Iterator[Samples]:
         """Yields the window's positions a shard at a time, the oldest first; views of what lies on disk, read-only."""
         window = self._window
         for index, shard in enumerate(window.shards):
             yield _fields_of(shard.rows[window.num_left_out if index == 0 else 0 :])
-
-    def _drawn(self, num_rows: int, rng: np.random.Generator) -> np.ndarray:
-        window = self._window
-        places = window.num_left_out + rng.integers(window.size, size=num_rows)
-        rows = np.empty(num_rows, _row_dtype(self.variant))
-        order = np.argsort(places)
-        bounds = np.searchsorted(places[order], window.ends)
-        begin = 0
-        for shard, end, bound in zip(window.shards, window.ends, bounds, strict=True):
-            if begin < bound:
-                ours = order[begin:bound]
-                rows[ours] = shard.rows[places[ours] - (end - len(shard.rows))]
-                begin = bound
-        return rows
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns what a checkpoint keeps: which shards the window lies in, and how much was added ever."""
@@ -347,6 +348,21 @@ def _window_of(shards: tuple[_Shard, ...], size: int) -> _Window:
         num_left_out -= len(shards[0].rows)
         shards = shards[1:]
     return _Window(shards, np.cumsum([len(shard.rows) for shard in shards], dtype=np.int64), num_left_out)
+
+
+def _drawn(window: _Window, num_rows: int, variant: Variant, rng: np.random.Generator) -> np.ndarray:
+    """Returns rows drawn from a window uniformly with replacement."""
+    places = window.num_left_out + rng.integers(window.size, size=num_rows)
+    rows = np.empty(num_rows, _row_dtype(variant))
+    order = np.argsort(places)
+    bounds = np.searchsorted(places[order], window.ends)
+    begin = 0
+    for shard, end, bound in zip(window.shards, window.ends, bounds, strict=True):
+        if begin < bound:
+            ours = order[begin:bound]
+            rows[ours] = shard.rows[places[ours] - (end - len(shard.rows))]
+            begin = bound
+    return rows
 
 
 # Checkpoints and their shards

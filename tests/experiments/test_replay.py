@@ -90,6 +90,21 @@ def test_positions_are_drawn_in_no_order():
     assert abs(np.corrcoef(drawn, np.arange(4000))[0, 1]) < 0.06  # four standard deviations
 
 
+def test_batches_are_of_the_window_as_it_was_when_they_were_asked_for():
+    variant = Variant.named("othello-4x4")
+    _, _, samples = samples_of(variant, 4, seed=3)
+    replay = Replay(variant, ReplayConfig(initial_window=10, window_growth=0))
+    replay.add(samples.at(slice(0, 10)))
+    batches = replay.batches(9000, 4, np.random.default_rng(1))  # two at a time do not fit
+    drawn = [next(batches).value]
+    replay.add(samples.at(slice(10, 20)))
+    drawn += [batch.value for batch in batches]
+    assert len(drawn) == 4
+    assert {len(values) for values in drawn} == {9000}
+    assert all(set((values * 1024).astype(int)) == set(range(10)) for values in drawn)
+    assert (drawn[0] != drawn[1]).any()
+
+
 def test_a_round_without_positions_is_a_round():
     variant = Variant.named("othello-4x4")
     _, _, samples = samples_of(variant, 1, seed=3)
