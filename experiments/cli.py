@@ -37,6 +37,7 @@ OTHER_VERBS = {
     "bench env": Verb("experiments.bench.env", "measure the environment"),
     "bench inference": Verb("experiments.bench.inference", "measure what runs networks"),
     "bench perft": Verb("experiments.bench.perft", "measure the rules"),
+    "bench selfplay": Verb("experiments.bench.selfplay", "measure self-play and its tree"),
     "bench solver": Verb("experiments.bench.solver", "measure the exact solver"),
     "perft": Verb("experiments.perft", "count the leaves of the game tree"),
     "records convert": Verb("experiments.records.convert", "write records of games in another format"),

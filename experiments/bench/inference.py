@@ -45,12 +45,11 @@ class InferenceBenchSettings(BenchSettings):
         return [int(batch) for batch in self.batches.split(",")]
 
 
-def asking(backend: Backend, variant: Variant, batch: int) -> Workload:
-    """Returns the work of asking a backend for `batch` positions at a time, which returns for how many it asked."""
+def asking(backend: Backend, variant: Variant, batch: int, num_calls: int) -> Workload:
+    """Returns the work of asking a backend so often for `batch` positions; it returns for how many it asked."""
     start = Position(variant)
     player, opponent = (np.array([discs] * batch, np.uint64) for discs in (start.player, start.opponent))
     planes, _ = planes_of(player, opponent, variant)
-    num_calls = max(POSITIONS // batch, 1)
 
     def ask() -> int:
         for _ in range(num_calls):
@@ -72,7 +71,7 @@ def main(arguments: list[str]) -> int:
             published = publish(network, variant, name, device=settings.device)
             backends[published.backend] = published.make_backend()
     workloads = {
-        _label(name, batch): asking(backend, variant, batch)
+        _label(name, batch): asking(backend, variant, batch, max(POSITIONS // batch, 1))
         for batch in settings.batch_sizes
         for name, backend in backends.items()
     }
