@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from agents.mcts import MCTSConfig
 from agents.networks.published import BACKENDS, choose, is_available
 from experiments import cli
-from experiments.bench import env, inference, measure
+from experiments.bench import env, inference, measure, selfplay, usual_loop
 from experiments.bench import perft as bench_perft
 from reversi_env import Position, Variant
 
@@ -70,9 +71,8 @@ def test_positions_are_counted_by_batches() -> None:
             asked.append(len(planes))
             return planes, planes
 
-    assert inference.asking(Counting(), Variant(), 64)() == sum(asked)
+    assert inference.asking(Counting(), Variant(), 64, 3)() == sum(asked) == 192
     assert set(asked) == {64}
-    assert inference.asking(Counting(), Variant(), 1000)() == 1000
 
 
 def test_bench_inference_measures_what_is_installed_and_says_what_auto_takes(
@@ -103,3 +103,36 @@ def test_the_known_games_end_where_games_end() -> None:
         for move in moves:
             position = position.play(move)
         assert position.is_over
+
+
+def test_positions_of_self_play_are_counted_and_so_are_those_of_the_usual_loop() -> None:
+    asked: list[int] = []
+
+    def evaluate(player: np.ndarray, opponent: np.ndarray, variant: Variant) -> tuple[np.ndarray, np.ndarray]:
+        asked.append(len(player))
+        return np.full((len(player), variant.num_actions), 0.1, np.float32), np.zeros(len(player), np.float32)
+
+    config = MCTSConfig(num_simulations=8)
+    assert selfplay._Play(Variant(), evaluate, config, 5, calls=30)() == sum(asked) == 5 * 30
+    asked.clear()
+    loop = usual_loop.UsualLoop(Variant(), evaluate, num_simulations=8)
+    assert loop.play_moves(4) == sum(asked) == 4 * (8 + 1)  # so early no game ends within a search
+    assert set(asked) == {1}
+
+
+def test_bench_selfplay_compares_actors_with_bare_backends_and_the_usual_loop(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(selfplay, "TREE_SEARCHES", 1)
+    monkeypatch.setattr(selfplay, "PLAYOUT_CALLS", 2)
+    command = ["bench", "selfplay", "--rounds", "1", "--channels", "4", "--blocks", "1", "--calls", "3", "--games", "4"]
+    assert cli.main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    amounts = {figure["name"]: figure["amount"] for figure in found["figures"]}
+    assert amounts["torch, bare"] == amounts["torch, self-play"] == 12
+    for simulations in (32, 200):
+        for root in ("gumbel", "puct"):
+            assert amounts[f"tree alone, {root}, {simulations} simulations a move"] == 256 * simulations
+    assert 0 < found["backends"]["torch"]["share_in_network"] < 1
+    assert cli.main(command) == 0
+    assert "torch: " in capsys.readouterr().out
