@@ -109,8 +109,8 @@ class Published:
     def evaluator(self) -> NetworkEvaluator:
         """Returns an evaluator of the network.
 
-        Raises ValueError where the bytes are not those that were published, and UsageError where this process lacks a
-        library or the device.
+        Raises ValueError where the bytes are not those that were published, or no network, and UsageError where this
+        process lacks a library or the device.
         """
         return NetworkEvaluator(self.make_backend())
 
@@ -118,6 +118,17 @@ class Published:
         """Returns what runs the network; raises as `evaluator`."""
         if hashlib.sha256(self.data).hexdigest() != self.digest:
             raise ValueError(f"the {len(self.data):,} bytes of a published network are not those that were sent")
+        try:
+            return self._read()
+        except UsageError:  # a library or a device is missing
+            raise
+        except Exception as error:  # the libraries' own, which have nothing in common
+            reason = str(error).strip().partition("\n")[0]
+            raise ValueError(
+                f"{len(self.data):,} bytes are no network that {self.backend} can run: {reason}"
+            ) from error
+
+    def _read(self) -> Backend:
         if self.backend.startswith("onnx"):
             return OnnxBackend(self.backend, self.data)
         if self.backend.startswith("openvino"):

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +161,22 @@ def test_threads_share_a_backend(network, backend):
     assert not faults
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_call_keeps_one_thread_at_work_and_none_after_it(trained, backend):
+    device = require(backend)
+    runs = publish(trained, Variant(), backend, device=device).make_backend()
+    planes = np.zeros((64, 3, 8, 8), np.float32)
+    runs(planes)
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in range(20):
+        runs(planes)
+    cpu_s = time.process_time() - cpu
+    assert cpu_s < 1.2 * (time.perf_counter() - wall)
+    cpu = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - cpu < 0.05
+
+
 def test_policies_are_softmaxes_over_legal_actions_and_values_are_wins_less_losses():
     rng = np.random.default_rng(1)
     logits, results = (rng.normal(scale=20, size=shape).astype(np.float32) for shape in ((200, 65), (200, 3)))
@@ -279,6 +296,14 @@ def test_bytes_that_travel_answer_alike_and_damage_is_told(network, backend):
     damaged = Published(found.backend, found.data[:-1] + bytes([found.data[-1] ^ 1]), found.device, found.digest)
     with pytest.raises(ValueError, match="bytes of a published network are not those that were sent"):
         damaged.evaluator()
+
+
+@pytest.mark.parametrize("data", [b"", b"no network at all", bytes(range(256)) * 8])
+@pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "torch-half"])
+def test_what_is_no_network_is_told(backend, data):
+    require(backend)
+    with pytest.raises(ValueError, match=rf"{len(data):,} bytes are no network that {backend} can run: ."):
+        Published(backend, data).evaluator()
 
 
 def run_python(code, *arguments):
