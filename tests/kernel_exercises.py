@@ -30,6 +30,7 @@ from experiments.bench import measure
 from experiments.training.ntuple_games import Style, predicted, self_play, share_of
 from experiments.training.ntuple_learner import NTupleLearner
 from experiments.training.replay import Replay, ReplayConfig, Samples
+from experiments.training.self_play import SelfPlayConfig, play_games
 from reversi_env import Batch, Position, ReversiEnv, Variant, jit, perft, random_games
 from reversi_env.datasets import PositionDataset
 from reversi_env.encoding import NUM_PLANES, write_planes
@@ -188,19 +189,39 @@ def explanations() -> object:
 
 
 def searches() -> object:
-    """Searches trees with an evaluator that knows nothing, and with noise at the root."""
+    """Searches trees with an evaluator that knows nothing: by both kinds of roots, with noise, with leaves solved."""
     seen: list[object] = []
-    config = MCTSConfig(num_simulations=30, noise_fraction=0.25)
+    for config in (
+        MCTSConfig(num_simulations=30, noise_fraction=0.25, forced_playouts=2.0, leaves_per_call=3),
+        MCTSConfig(root="gumbel", num_simulations=30, gumbel_scale=1.0),
+        MCTSConfig(num_simulations=30, exact_empties=8),
+    ):
+        for variant in VARIANTS:
+            agent = MCTSAgent(_know_nothing, config, "mcts")
+            for position in (Position(variant), near_end(variant, 10)):
+                decision = agent.select(position, np.random.default_rng(1))
+                assert decision.policy is not None
+                seen.append([decision.policy.tolist(), decision.value, decision.principal_line, decision.candidates])
+    return seen
+
+
+def self_play_of_searches() -> object:
+    """Lets tree searches play against themselves: some of them quick, trees kept, the end solved."""
+    seen: list[object] = []
+    config = SelfPlayConfig(2, 8, max_random_plies=2, full_share=0.5, quick_simulations=4, reuses_tree=True)
+    search = MCTSConfig(num_simulations=8, noise_fraction=0.25, temperature_plies=10)
     for variant in VARIANTS:
-        agent = MCTSAgent(_know_nothing, config, "mcts")
-        decision = agent.select(Position(variant), np.random.default_rng(1))
-        assert decision.policy is not None
-        seen.append([decision.policy.tolist(), decision.value, decision.principal_line])
+        played = play_games(variant, _know_nothing, search, config, range(3), (1,))
+        seen += [array.tolist() for array in played.samples.arrays().values()]
     return seen
 
 
 def _know_nothing(player: np.ndarray, opponent: np.ndarray, variant: Variant) -> tuple[np.ndarray, np.ndarray]:
-    return np.full((len(player), variant.num_actions), 0.1, np.float32), np.zeros(len(player), np.float32)
+    policy = np.empty((len(player), variant.num_actions), np.float32)
+    for row, discs in enumerate(zip(player.tolist(), opponent.tolist(), strict=True)):
+        mask = Position.from_bitboards(variant, *map(tuple, discs)).action_mask
+        policy[row] = mask / mask.sum()
+    return policy, np.zeros(len(player), np.float32)
 
 
 def evaluators() -> object:
@@ -268,7 +289,7 @@ def benchmarks() -> object:
 EXERCISES: dict[str, list[Callable[[], object]]] = {
     "reversi_env": [rules, environments, batches, datasets, planes],
     "agents": [players, searches_ahead, solutions, tables, explanations, searches, evaluators],
-    "experiments": [self_play_of_tables, replays, benchmarks],
+    "experiments": [self_play_of_tables, self_play_of_searches, replays, benchmarks],
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from agents.evaluation import Evaluation, best_evaluation, evaluation_of
 from agents.mcts.tree import PROVEN, Tree, Walks, move_walk, tree_spans, walk_spans
-from agents.mcts.walking import Settings, finish_walk, settings_spans
+from agents.mcts.walking import Settings, finish_walk
 from agents.search.endgame import make_marks, solve
 from agents.search.memory import GENERATION, make_memory
 from agents.search.transposition import make_table
@@ -71,7 +71,7 @@ def solve_leaves(
     A root stays a leaf, whose moves are to be told apart.
     The last row takes the place of one that waits no more.
     """
-    trees, ends, told = tree_spans(tree), walk_spans(walks), settings_spans(settings)
+    trees, ends = tree_spans(tree), walk_spans(walks)
     row = first_row
     while row < num_rows:
         player, opponent = load(walks.player, row, rules.squares), load(walks.opponent, row, rules.squares)
@@ -83,7 +83,7 @@ def solve_leaves(
         trees.nodes[leaf].value = exact_result(player, opponent, exact, rules)
         trees.nodes[leaf].state = PROVEN
         trees.num_pending[ends.game[row]] -= 1
-        finish_walk(trees, ends, row, told)
+        finish_walk(trees, ends, row, settings)
         num_rows -= 1
         move_walk(ends, num_rows, row, rules)
     return num_rows

@@ -5,14 +5,14 @@ import numpy as np
 from reversi_env.jit import kernel
 from reversi_env.random_bits import next_state, scramble
 
-_UNIT = 2.0**-53
+_UNIT = 2.0**-52
 
 
 @kernel
 def draw_uniform(states: np.ndarray, row: int) -> float:
     """Advances row `row` of `states`, uint64 [N], and returns a number strictly between 0 and 1."""
     states[row] = next_state(states[row])
-    return (float(scramble(states[row]) >> np.uint64(11)) + 0.5) * _UNIT
+    return (float(scramble(states[row]) >> np.uint64(12)) + 0.5) * _UNIT  # of one bit more the half would be rounded
 
 
 @kernel

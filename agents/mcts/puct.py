@@ -9,7 +9,7 @@ playouts with pruned policies (section 3.2).
 import numpy as np
 
 from agents.mcts.noise import draw_gamma
-from agents.mcts.tree import MOST_EDGES, Tree, bring_up_next, mean_value, proven_child, root_of
+from agents.mcts.tree import MOST_EDGES, Tree, bring_up_next, is_lost, mean_value, root_of
 from reversi_env.jit import kernel
 
 
@@ -35,8 +35,7 @@ def best_by_puct(
     for edge in range(first, first + record.num_taken):
         taken = tree.edges[edge]
         prior_taken += taken.prior
-        child = proven_child(tree, edge)
-        if child >= 0 and tree.nodes[child].value > 0:
+        if is_lost(tree, edge):
             continue
         mean = mean_value(tree, edge, record.value)
         score = mean + bonus * taken.prior / (1 + taken.visits)
@@ -75,7 +74,7 @@ def mix_root_noise(tree: Tree, game: int, fraction: float, concentration: float)
 @kernel
 def raw_prior(tree: Tree, game: int, edge: int, noise_fraction: float) -> float:
     """Returns the prior of a root edge without noise."""
-    if noise_fraction > 0 and tree.is_noisy[game] and tree.nodes[root_of(tree, game)].num_edges > 1:
+    if noise_fraction > 0 and tree.is_noisy[game]:
         return float(tree.root_key[game * MOST_EDGES + tree.action[edge]])
     return float(tree.edges[edge].prior)
 

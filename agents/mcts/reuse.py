@@ -1,13 +1,6 @@
 """Going on with what was found below a move, where the game goes there."""
 
-from agents.mcts.tree import (
-    EXPANDED,
-    PROVEN,
-    Tree,
-    load_board,
-    root_of,
-    store_board,
-)
+from agents.mcts.tree import Tree, child_of, load_board, root_of, store_board
 from reversi_env.jit import kernel
 from reversi_env.rules import Rules
 
@@ -22,9 +15,8 @@ def descend(tree: Tree, spare: Tree, game: int, edge: int, rules: Rules) -> bool
     root = root_of(tree, game)
     if edge >= tree.nodes[root].first_edge + tree.nodes[root].num_taken:
         return False
-    child = int(tree.edges[edge].child)
-    top = -1 - child if child < 0 else child
-    if tree.nodes[top].num_edges == 0 or tree.nodes[top].state not in (EXPANDED, PROVEN):
+    top = child_of(tree, edge)
+    if tree.nodes[top].num_edges == 0:
         return False
     _copy_node(tree, top, spare, 0, rules)
     num_nodes, num_edges = 1, 0
@@ -38,9 +30,8 @@ def descend(tree: Tree, spare: Tree, game: int, edge: int, rules: Rules) -> bool
             spare.action[new] = tree.action[old]
             spare.edges[new].prior = tree.edges[old].prior
             if index < copied.num_taken:
-                child = int(tree.edges[old].child)
-                _copy_node(tree, -1 - child if child < 0 else child, spare, num_nodes, rules)
-                spare.edges[new].child = -1 - num_nodes if child < 0 else num_nodes
+                _copy_node(tree, child_of(tree, old), spare, num_nodes, rules)
+                spare.edges[new].child = -1 - num_nodes if tree.edges[old].child < 0 else num_nodes
                 spare.edges[new].visits = tree.edges[old].visits
                 spare.edges[new].total = tree.edges[old].total
                 num_nodes += 1

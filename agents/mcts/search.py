@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -11,9 +10,8 @@ from agents.agent import Candidate
 from agents.mcts.config import MCTSConfig
 from agents.mcts.evaluator import Evaluator
 from agents.mcts.exact import make_exact_memory, solve_leaves
-from agents.mcts.gumbel import halving_schedule
 from agents.mcts.tree import MOST_EDGES, Tree, grown, mean_value, new_tree, new_walks, root_of, set_root, tree_spans
-from agents.mcts.walking import Settings, read_line, read_roots, select_leaves, take_evaluations
+from agents.mcts.walking import Settings, count_searching, read_line, read_roots, select_leaves, take_evaluations
 from reversi_env import Variant
 from reversi_env.bitboard import load
 from reversi_env.jit import kernel
@@ -43,39 +41,22 @@ class Searched:
         return shares.astype(np.float32)
 
 
-@lru_cache(maxsize=64)
-def _schedules(considered_moves: int, num_simulations: int, quick_simulations: int) -> np.ndarray:
-    longest = max(num_simulations, quick_simulations)
-    both: np.ndarray = np.zeros((2, considered_moves + 1, longest), np.int32)
-    for row, number in enumerate((num_simulations, quick_simulations)):
-        both[row, :, :number] = halving_schedule(considered_moves, number)
-    return both
-
-
-def settings_of(config: MCTSConfig, quick_simulations: int = 0) -> Settings:
-    """Returns a configuration as kernels take it; searches are of its simulations, or of that other number."""
-    is_gumbel = config.root == "gumbel"
-    limit = config.simulation_limit
-    schedules = (
-        _schedules(config.considered_moves, limit, quick_simulations) if is_gumbel else np.zeros((2, 1, 1), np.int32)
-    )
+def settings_of(config: MCTSConfig) -> Settings:
+    """Returns a configuration as kernels take it: a whole number where a fraction may be would compile them anew."""
     return Settings(
-        is_gumbel=is_gumbel,
+        is_gumbel=config.root == "gumbel",
         proves=config.proves,
         virtual_loss=1.0 if config.leaves_per_call > 1 else 0.0,
         leaves_per_call=config.leaves_per_call,
-        puct_constant=config.puct_constant,
-        first_play_reduction=config.first_play_reduction,
-        noise_fraction=config.noise_fraction,
-        noise_concentration=config.noise_concentration,
-        forced_playouts=config.forced_playouts,
+        puct_constant=float(config.puct_constant),
+        first_play_reduction=float(config.first_play_reduction),
+        noise_fraction=float(config.noise_fraction),
+        noise_concentration=float(config.noise_concentration),
+        forced_playouts=float(config.forced_playouts),
         considered_moves=config.considered_moves,
-        gumbel_scale=config.gumbel_scale,
-        value_scale=config.value_scale,
-        visit_offset=config.visit_offset,
-        num_simulations=limit,
-        longest=schedules.shape[2],
-        schedules=schedules.ravel(),
+        gumbel_scale=float(config.gumbel_scale),
+        value_scale=float(config.value_scale),
+        visit_offset=float(config.visit_offset),
     )
 
 
@@ -85,25 +66,26 @@ class Search:
     `tree` is what `agents.mcts.walking` works on; those who play whole games set its roots themselves and call `step`.
     """
 
-    def __init__(
-        self, variant: Variant, evaluate: Evaluator, config: MCTSConfig, num_games: int = 0, quick_simulations: int = 0
-    ) -> None:
+    def __init__(self, variant: Variant, evaluate: Evaluator, config: MCTSConfig, num_games: int = 0) -> None:
         self.variant = variant
         self.evaluate = evaluate
         self.config = config
-        self.settings = settings_of(config, quick_simulations)
+        self.settings = settings_of(config)
         self.evaluator_s = 0.0  # CPU seconds of this thread in the evaluator
         self.num_evaluated = 0  # positions
         self._exact = make_exact_memory(variant) if config.exact_empties else None
         self._make_room(num_games)
 
     def _make_room(self, num_games: int) -> None:
-        self._margin = 2 + self.config.leaves_per_call  # nodes that a step may add
-        num_nodes = max(self.settings.num_simulations, self.settings.longest) + self._margin
+        num_nodes = self.config.simulation_limit + 1  # the root, and at most one for each simulation
         if num_games == 1:
             num_nodes = min(num_nodes, _FIRST_NODES)
         self.tree = new_tree(num_games, num_nodes, self.variant.rules)
         self.walks = new_walks(num_games * self.config.leaves_per_call + 1, self.variant.rules)
+
+    @property
+    def _is_single(self) -> bool:
+        return len(self.tree.num_nodes) == 1
 
     def run(self, player: np.ndarray, opponent: np.ndarray, rngs: Sequence[np.random.Generator] = ()) -> Searched:
         """Returns what the search found in positions uint64 [n, W], none of them over.
@@ -120,7 +102,7 @@ class Search:
     ) -> Iterator[Searched]:
         """Gives what the search of one position has found after so many simulations, at each doubling, and at its end.
 
-        It ends as `run` does, or when `is_stopped` says so, which is asked after each call of the evaluator.
+        It ends as `run` does, or when `is_stopped` says so, which is asked after every step.
         """
         deadline = self._begin(player, opponent, ())
         wanted = first_report
@@ -133,38 +115,50 @@ class Search:
     def _begin(self, player: np.ndarray, opponent: np.ndarray, rngs: Sequence[np.random.Generator]) -> float | None:
         """Sets the roots, and returns when to end."""
         deadline = None if self.config.time_limit_s is None else time.monotonic() + self.config.time_limit_s
-        room = len(self.tree.num_nodes)
-        if room < len(player) or (len(player) == 1) != (room == 1):
+        if len(self.tree.num_nodes) < len(player) or self._is_single != (len(player) == 1):
             self._make_room(len(player))
         states = np.array([first_state(rng) for rng in rngs], np.uint64)
-        _set_roots(self.tree, player, opponent, self.settings.num_simulations, states, self.variant.rules)
+        _set_roots(self.tree, player, opponent, self.config.simulation_limit, states, self.variant.rules)
         return deadline
 
-    def step(self) -> int:
-        """Walks in every game that goes on, has the leaves evaluated, and takes the values up; returns how many."""
-        rules, walks = self.variant.rules, self.walks
-        if len(self.tree.num_nodes) == 1 and self.tree.num_nodes[0] + self._margin > len(self.tree.nodes):
-            self.tree = grown(self.tree, 2 * len(self.tree.nodes), rules)
-        tree = self.tree
-        num_rows = select_leaves(tree, walks, 0, self.settings, rules)
-        if self._exact is not None:
-            num_solved_rows = 0
-            while num_solved_rows < num_rows:  # those that were solved make room for other walks
-                before = num_rows
-                num_rows = solve_leaves(
-                    tree, walks, num_solved_rows, num_rows, self.config.exact_empties, self._exact, self.settings, rules
-                )
-                if num_rows == before:
-                    break
-                num_solved_rows = num_rows
-                num_rows = select_leaves(tree, walks, num_rows, self.settings, rules)
+    def step(self) -> bool:
+        """Walks in every game that goes on, has the leaves evaluated, and takes the values up.
+
+        Returns whether there may be more to do.
+        """
+        walks, num_rows = self.walks, self._find_leaves()
         if num_rows:
             began = time.thread_time()
             policy, value = self.evaluate(walks.player[:num_rows], walks.opponent[:num_rows], self.variant)
             self.evaluator_s += time.thread_time() - began
             self.num_evaluated += num_rows
-            take_evaluations(tree, walks, num_rows, policy, value, self.settings, rules)
-        return num_rows
+            take_evaluations(self.tree, walks, num_rows, policy, value, self.settings, self.variant.rules)
+        return num_rows > 0 or count_searching(self.tree) > 0
+
+    def _find_leaves(self) -> int:
+        """Walks to leaves that wait for the evaluator, and returns how many."""
+        num_rows = self._walk(0)
+        if self._exact is None:
+            return num_rows
+        first_row, most_empties, rules = 0, self.config.exact_empties, self.variant.rules
+        while True:
+            num_left = solve_leaves(
+                self.tree, self.walks, first_row, num_rows, most_empties, self._exact, self.settings, rules
+            )
+            # A single game is asked meanwhile whether to stop; of others, those with solved leaves walk on to join in.
+            if num_left == num_rows or self._is_single:
+                return num_left
+            first_row, num_rows = num_left, self._walk(num_left)
+
+    def _walk(self, num_rows: int) -> int:
+        """Walks behind so many rows that wait already, and returns how many then wait; a single tree grows with it."""
+        while True:
+            tree, rules = self.tree, self.variant.rules
+            num_rows = select_leaves(tree, self.walks, num_rows, self.settings, rules)
+            is_full = self._is_single and tree.num_nodes[0] == tree.nodes_per_game
+            if not is_full or tree.simulations[0] == tree.most_simulations[0]:
+                return num_rows
+            self.tree = grown(tree, 2 * tree.nodes_per_game, rules)
 
     def _read(self, num_games: int) -> Searched:
         visit_count = np.empty((num_games, self.variant.num_actions), np.int32)

@@ -28,6 +28,8 @@ LEAF, PENDING, EXPANDED, PROVEN = 0, 1, 2, 3  # states of a node; PENDING: an ev
 # Room for edges by node and square: on 8×8 24 moves a node, and 15 are many. A tree that has used it up stops growing.
 EDGES_PER_SQUARE = 3 / 8
 MOST_EDGES = 101  # of one node, and more than any action
+_MOST_EDGES_IN_ALL = (1 << 31) - 1  # as int32 counts them
+LEAST_PRIOR = 1e-30  # for priors of 0, where that would not do
 
 NODE = np.dtype(
     [
@@ -90,9 +92,15 @@ class Walks(NamedTuple):
 
 
 def new_tree(num_games: int, num_nodes: int, rules: Rules) -> Tree:
-    """Returns room for `num_games` trees of `num_nodes` nodes each; `set_root` makes a game's ready."""
+    """Returns room for `num_games` trees of `num_nodes` nodes each; `set_root` makes a game's ready.
+
+    Raises ValueError for more than can be counted.
+    """
     num_words = len(rules.squares)
     num_edges = int(num_nodes * rules.size * rules.size * EDGES_PER_SQUARE) + MOST_EDGES
+    if num_games * num_edges > _MOST_EDGES_IN_ALL:
+        most = _MOST_EDGES_IN_ALL // num_edges
+        raise ValueError(f"at most {most:,} games are searched at once by {num_nodes - 1:,} simulations a move")
     return Tree(
         nodes_per_game=num_nodes,
         edges_per_game=num_edges,
@@ -311,10 +319,24 @@ def expand(tree: Tree, game: int, node: int, policy: np.ndarray, first_prior: in
 
 
 @kernel
+def child_of(tree: Tree, edge: int) -> int:
+    """Returns the node that a taken edge leads to."""
+    child = int(tree.edges[edge].child)
+    return -1 - child if child < 0 else child
+
+
+@kernel
 def proven_child(tree: Tree, edge: int) -> int:
     """Returns the child of an edge if it is proven, else −1."""
     child: int = tree.edges[edge].child
     return -1 - child if child < 0 else -1
+
+
+@kernel
+def is_lost(tree: Tree, edge: int) -> bool:
+    """Returns whether a taken edge is proven to lose."""
+    child = proven_child(tree, edge)
+    return child >= 0 and bool(tree.nodes[child].value > 0)
 
 
 @kernel

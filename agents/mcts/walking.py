@@ -8,20 +8,27 @@ from agents.mcts.gumbel import (
     best_by_improved_policy,
     best_root_edge,
     draw_root_keys,
+    key_of,
     read_improved_policy,
+    value_weight,
+    wanted_visits,
 )
 from agents.mcts.puct import best_by_puct, mix_root_noise, read_visits
 from agents.mcts.tree import (
     EXPANDED,
+    LEAF,
+    LEAST_PRIOR,
     PENDING,
     PROVEN,
     Tree,
     Walks,
     back_up,
     bring_up_next,
+    child_of,
     expand,
     give_up,
     has_room,
+    is_lost,
     load_board,
     prove_upward,
     proven_child,
@@ -34,6 +41,8 @@ from agents.mcts.tree import (
 from reversi_env.jit import kernel
 from reversi_env.rules import Rules
 from reversi_env.spans import span_of
+
+_MOST_WALKS = 1 << 12  # of a game in one go, so that a search can be stopped where no leaf needs the evaluator
 
 
 class Settings(NamedTuple):
@@ -52,39 +61,6 @@ class Settings(NamedTuple):
     gumbel_scale: float
     value_scale: float
     visit_offset: float
-    num_simulations: int
-    longest: int  # S, the greater number of simulations that a schedule is for
-    # int32 [2 * (considered_moves + 1) * S], see `gumbel.halving_schedule`: for num_simulations, and another number
-    schedules: np.ndarray
-
-
-@kernel
-def settings_spans(settings: Settings) -> Settings:
-    """Returns settings with a span in the place of their array."""
-    return Settings(
-        settings.is_gumbel,
-        settings.proves,
-        settings.virtual_loss,
-        settings.leaves_per_call,
-        settings.puct_constant,
-        settings.first_play_reduction,
-        settings.noise_fraction,
-        settings.noise_concentration,
-        settings.forced_playouts,
-        settings.considered_moves,
-        settings.gumbel_scale,
-        settings.value_scale,
-        settings.visit_offset,
-        settings.num_simulations,
-        settings.longest,
-        span_of(settings.schedules),
-    )
-
-
-@kernel
-def _num_considered(tree: Tree, game: int, settings: Settings) -> int:
-    num_edges = int(tree.nodes[root_of(tree, game)].num_edges)
-    return min(num_edges, settings.considered_moves, int(tree.most_simulations[game]))
 
 
 @kernel
@@ -96,11 +72,10 @@ def _next_edge(tree: Tree, game: int, node: int, settings: Settings) -> int:
         return best_by_puct(tree, node, settings.puct_constant, settings.first_play_reduction, forced)
     if not is_root:
         return best_by_improved_policy(tree, node, settings.value_scale, settings.visit_offset)
-    considered = _num_considered(tree, game, settings)
-    which = 0 if tree.most_simulations[game] == settings.num_simulations else 1
-    row = which * (settings.considered_moves + 1) + considered
-    wanted = int(settings.schedules[row * settings.longest + tree.simulations[game]])
-    return best_root_edge(tree, game, considered, wanted, settings.value_scale, settings.visit_offset)
+    num_simulations = int(tree.most_simulations[game])
+    num_considered = min(int(tree.nodes[node].num_edges), settings.considered_moves, num_simulations)
+    wanted = wanted_visits(num_considered, num_simulations, int(tree.simulations[game]))
+    return best_root_edge(tree, game, num_considered, wanted, settings.value_scale, settings.visit_offset)
 
 
 @kernel
@@ -119,9 +94,7 @@ def _walk(tree: Tree, walks: Walks, row: int, game: int, settings: Settings, rul
             if not settings.is_gumbel or node != root_of(tree, game):
                 bring_up_next(tree, node)
         else:
-            child = int(tree.edges[edge].child)
-            if child < 0:
-                child = -1 - child
+            child = child_of(tree, edge)
         tree.edges[edge].visits += 1
         tree.edges[edge].total -= np.float32(settings.virtual_loss)
         record.visits += 1
@@ -134,42 +107,52 @@ def _walk(tree: Tree, walks: Walks, row: int, game: int, settings: Settings, rul
 
 
 @kernel
+def _may_walk(tree: Tree, game: int) -> bool:
+    """Returns whether another walk may begin: from a root that neither is certain nor waits, with simulations left."""
+    state = tree.nodes[root_of(tree, game)].state
+    if state == EXPANDED:
+        return bool(tree.simulations[game] < tree.most_simulations[game]) and has_room(tree, game)
+    return bool(state == LEAF)
+
+
+@kernel
 def is_searched(tree: Tree, game: int) -> bool:
-    """Returns whether a game's search has ended: by its simulations or its room, or since the result is certain."""
-    root = root_of(tree, game)
-    if tree.nodes[root].state == PROVEN:
-        return True
-    is_full = tree.nodes[root].state == EXPANDED and not has_room(tree, game)
-    is_spent = tree.simulations[game] >= tree.most_simulations[game] or is_full
-    return bool(is_spent and tree.num_pending[game] == 0 and tree.nodes[root].state == EXPANDED)
+    """Returns whether a game's search has ended."""
+    return bool(tree.num_pending[game] == 0) and not _may_walk(tree, game)
+
+
+@kernel
+def count_searching(tree: Tree) -> int:
+    """Returns in how many games the search goes on."""
+    trees = tree_spans(tree)
+    number = 0
+    for game in range(len(trees.num_nodes)):
+        number += trees.num_nodes[game] > 0 and not is_searched(trees, game)
+    return number
 
 
 @kernel
 def select_leaves(tree: Tree, walks: Walks, num_rows: int, settings: Settings, rules: Rules) -> int:
     """Walks in each game that goes on until a leaf needs the evaluator; returns how many rows of `walks` then wait.
 
-    Rows up to `num_rows` wait already. A walk to a proven node is backed up at once and the next one begins; one to a
-    leaf that waits already is given up, and its game waits for the evaluator.
+    Rows up to `num_rows` wait already. A walk to a proven node is backed up at once and the next one begins, up to
+    _MOST_WALKS; one to a leaf that waits already is given up, and its game waits for the evaluator.
     """
-    trees, ends, told = tree_spans(tree), walk_spans(walks), settings_spans(settings)
+    trees, ends = tree_spans(tree), walk_spans(walks)
     for game in range(len(trees.num_nodes)):
         root = root_of(trees, game)
         if trees.num_nodes[game] == 0:
             continue
-        while trees.num_pending[game] < told.leaves_per_call:
-            if trees.nodes[root].state == PROVEN or trees.nodes[root].state == PENDING:
+        for _ in range(_MOST_WALKS):
+            if trees.num_pending[game] >= settings.leaves_per_call or not _may_walk(trees, game):
                 break
-            if trees.nodes[root].state == EXPANDED and (
-                trees.simulations[game] >= trees.most_simulations[game] or not has_room(trees, game)
-            ):
-                break
-            node = _walk(trees, ends, num_rows, game, told, rules)
+            node = _walk(trees, ends, num_rows, game, settings, rules)
             state = trees.nodes[node].state
             if state == PROVEN:
-                finish_walk(trees, ends, num_rows, told)
+                finish_walk(trees, ends, num_rows, settings)
                 continue
             if state == PENDING:
-                give_up(trees, ends, num_rows, told.virtual_loss)
+                give_up(trees, ends, num_rows, settings.virtual_loss)
                 break
             trees.nodes[node].state = PENDING
             trees.num_pending[game] += 1
@@ -198,7 +181,7 @@ def take_evaluations(
     tree: Tree, walks: Walks, num_rows: int, policy: np.ndarray, value: np.ndarray, settings: Settings, rules: Rules
 ) -> None:
     """Expands the leaves that wait, with priors from `policy`, float32 [n, A], and backs `value`, float32 [n], up."""
-    trees, ends, told = tree_spans(tree), walk_spans(walks), settings_spans(settings)
+    trees, ends = tree_spans(tree), walk_spans(walks)
     priors = span_of(policy.reshape(-1))
     for row in range(num_rows):
         game, node = int(ends.game[row]), int(ends.leaf[row])
@@ -206,12 +189,12 @@ def take_evaluations(
         trees.nodes[node].value = value[row]
         expand(trees, game, node, priors, row * policy.shape[1], rules)
         if node == root_of(trees, game):
-            _prepare_root(trees, game, told)
-        back_up(trees, ends, row, float(value[row]), told.virtual_loss)
+            prepare_root(trees, game, settings)
+        back_up(trees, ends, row, float(value[row]), settings.virtual_loss)
 
 
 @kernel
-def _prepare_root(tree: Tree, game: int, settings: Settings) -> None:
+def prepare_root(tree: Tree, game: int, settings: Settings) -> None:
     """Gives the root of a game its noise."""
     if settings.is_gumbel:
         draw_root_keys(tree, game, settings.gumbel_scale if tree.is_noisy[game] else 0.0)
@@ -220,26 +203,33 @@ def _prepare_root(tree: Tree, game: int, settings: Settings) -> None:
 
 
 @kernel
+def _may_be_best(tree: Tree, game: int, edge: int) -> bool:
+    """Returns whether a taken root edge is proven to reach the root's result, or, where that is open, is not lost."""
+    root = tree.nodes[root_of(tree, game)]
+    if root.state != PROVEN:
+        return not is_lost(tree, edge)
+    child = proven_child(tree, edge)
+    return child >= 0 and bool(-tree.nodes[child].value == root.value)
+
+
+@kernel
 def best_edge(tree: Tree, game: int, settings: Settings) -> int:
-    """Returns the root edge to play: of a certain result, if the game has one, else the most visited.
+    """Returns the root edge to play: the most visited of those that may be best, or an untaken one if none may.
 
     Of equals a Gumbel root takes the best by noise, prior and value, PUCT the one that was taken first.
     """
     root = tree.nodes[root_of(tree, game)]
     first = int(root.first_edge)
-    if root.state == PROVEN:
-        for edge in range(first, first + root.num_taken):
-            child = proven_child(tree, edge)
-            if child >= 0 and -tree.nodes[child].value == root.value:
-                return edge
-    if settings.is_gumbel:
-        considered = _num_considered(tree, game, settings)
-        most = int(tree.most_simulations[game])
-        return best_root_edge(tree, game, considered, most, settings.value_scale, settings.visit_offset)
-    best = first
-    for edge in range(first, first + root.num_taken):
-        if tree.edges[edge].visits > tree.edges[best].visits:
-            best = edge
+    weight = value_weight(tree, root_of(tree, game), settings.value_scale, settings.visit_offset)
+    best = first + root.num_taken if root.num_taken < root.num_edges else first
+    best_visits, best_key = -1, -np.inf
+    for index in range(root.num_taken):
+        if not _may_be_best(tree, game, first + index):
+            continue
+        visits = int(tree.edges[first + index].visits)
+        key = key_of(tree, game, index, weight) if settings.is_gumbel else 0.0
+        if visits > best_visits or (visits == best_visits and key > best_key):
+            best, best_visits, best_key = first + index, visits, key
     return best
 
 
@@ -247,28 +237,28 @@ def best_edge(tree: Tree, game: int, settings: Settings) -> int:
 def read_policy(tree: Tree, game: int, settings: Settings, policy: np.ndarray) -> None:
     """Fills `policy`, float64 by root edge, with what a network should learn of the root; it sums to one.
 
-    The improved policy of a Gumbel root, the visits' shares of one by PUCT; where the result is certain and visits are
-    not, the moves that reach it.
+    The improved policy of a Gumbel root. By PUCT the shares in the visits of those edges that may be best; before any
+    of these was visited, in the priors.
     """
     root = tree.nodes[root_of(tree, game)]
     first = int(root.first_edge)
     if settings.is_gumbel:
         read_improved_policy(tree, game, settings.value_scale, settings.visit_offset, policy)
         return
-    if root.state == PROVEN:
-        for index in range(root.num_edges):
-            policy[index] = 0
-            child = proven_child(tree, first + index) if index < root.num_taken else -1
-            if child >= 0 and -tree.nodes[child].value == root.value:
-                policy[index] = tree.edges[first + index].visits
-    else:
-        forced = settings.forced_playouts if tree.is_noisy[game] else 0.0
-        read_visits(tree, game, settings.puct_constant, forced, policy)
+    is_forced = tree.is_noisy[game] and root.state != PROVEN
+    read_visits(tree, game, settings.puct_constant, settings.forced_playouts if is_forced else 0.0, policy)
     total = 0.0
-    for index in range(root.num_edges):
+    for index in range(root.num_taken):
+        if not _may_be_best(tree, game, first + index):
+            policy[index] = 0
         total += policy[index]
-    for index in range(root.num_edges):  # without a simulation, the priors
-        policy[index] = policy[index] / total if total > 0 else tree.edges[first + index].prior
+    if total == 0:
+        for index in range(root.num_edges):
+            if index >= root.num_taken or _may_be_best(tree, game, first + index):
+                policy[index] = max(float(tree.edges[first + index].prior), LEAST_PRIOR)
+                total += policy[index]
+    for index in range(root.num_edges):
+        policy[index] /= total
 
 
 @kernel
@@ -301,20 +291,20 @@ def read_roots(
     visit_count: int32 [n, A]. policy: float32 [n, A], see `read_policy`. value: float32 [n], the mover's. move: int32
     [n], see `best_edge`. is_certain: bool [n], whether the value is proven.
     """
-    trees, told = tree_spans(tree), settings_spans(settings)
+    trees = tree_spans(tree)
     visit_count[:] = 0
     policy[:] = 0
     for game in range(value.shape[0]):
         root = trees.nodes[root_of(trees, game)]
         first = int(root.first_edge)
-        read_policy(trees, game, told, trees.weights)
+        read_policy(trees, game, settings, trees.weights)
         for index in range(root.num_edges):
             action = trees.action[first + index]
             policy[game, action] = trees.weights[index]
             if index < root.num_taken:
                 visit_count[game, action] = trees.edges[first + index].visits
         value[game] = root_value(trees, game)
-        move[game] = trees.action[best_edge(trees, game, told)]
+        move[game] = trees.action[best_edge(trees, game, settings)]
         is_certain[game] = root.state == PROVEN
 
 
@@ -326,10 +316,7 @@ def read_line(tree: Tree, first_edge: int, line: np.ndarray) -> int:
     while True:
         line[length] = tree.action[edge]
         length += 1
-        child = int(tree.edges[edge].child)
-        if child < 0:
-            child = -1 - child
-        node = tree.nodes[child]
+        node = tree.nodes[child_of(tree, edge)]
         if node.num_taken == 0 or length == len(line):
             return length
         edge = int(node.first_edge)

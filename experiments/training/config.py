@@ -238,6 +238,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.algorithm not in UNUSED_KEYS:
             raise UnknownNameError("algorithm", self.algorithm, UNUSED_KEYS)
+        if self.algorithm == "alphazero":
+            self.self_play.check(self.search)
         if not 0 <= self.seed < SEEDS:
             raise ValueError(f"seed must be at least 0 and below {SEEDS}, got {self.seed}")
         self.to_device()

@@ -12,19 +12,20 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.mcts import Evaluator, MCTSConfig, Search
+from agents.mcts.config import MOST_EXACT_EMPTIES
 from agents.mcts.exact import ExactMemory, make_exact_memory
 from agents.mcts.noise import draw_uniform
-from agents.mcts.puct import mix_root_noise, raw_prior
+from agents.mcts.puct import raw_prior
 from agents.mcts.reuse import descend
 from agents.mcts.tree import MOST_EDGES, Tree, new_tree, root_of, set_root, tree_spans
-from agents.mcts.walking import Settings, best_edge, is_searched, read_policy, root_value, settings_spans
+from agents.mcts.walking import Settings, best_edge, is_searched, prepare_root, read_policy, root_value
 from agents.search.endgame import score_of, solve
 from experiments.training.replay import Samples
 from reversi_env import Position, Variant
 from reversi_env.bitboard import load, nth_bit, square_of, store
 from reversi_env.geometry import Bitboard, num_words
 from reversi_env.jit import kernel
-from reversi_env.random_bits import draw_below, next_state, stream
+from reversi_env.random_bits import draw_below, next_state, scramble, stream
 from reversi_env.rules import MUST_MOVE, OVER, Rules, final_score, legal_mask, play_square, status
 from reversi_env.vectors import count, is_empty, lowest, without_lowest
 
@@ -52,8 +53,8 @@ class SelfPlayConfig:
     def __post_init__(self) -> None:
         if not 1 <= self.games_at_once <= 1 << 16:
             raise ValueError(f"games_at_once must be from 1 to {1 << 16:,}, got {self.games_at_once}")
-        if not 0 <= self.exact_empties <= 20:
-            raise ValueError(f"exact_empties must be from 0 to 20, got {self.exact_empties}")
+        if not 0 <= self.exact_empties <= MOST_EXACT_EMPTIES:
+            raise ValueError(f"exact_empties must be from 0 to {MOST_EXACT_EMPTIES}, got {self.exact_empties}")
         if not 0 <= self.max_random_plies <= 40:
             raise ValueError(f"max_random_plies must be from 0 to 40, got {self.max_random_plies}")
         if not 0 < self.full_share <= 1:
@@ -62,6 +63,18 @@ class SelfPlayConfig:
             raise ValueError(f"quick_simulations must be from 1 to {1 << 20:,}, got {self.quick_simulations}")
         if not 0 <= self.surprise_share <= 1:
             raise ValueError(f"surprise_share must be from 0 to 1, got {self.surprise_share}")
+
+    def check(self, search: MCTSConfig) -> None:
+        """Raises ValueError for a search that does not go with this."""
+        if search.time_limit_s is not None:
+            raise ValueError("search.time_limit_s is not for self-play, whose searches end by num_simulations")
+        if self.reuses_tree and search.root == "gumbel":
+            raise ValueError("self_play.reuses_tree is for search.root=puct; root=gumbel begins each search anew")
+        if self.full_share < 1 and self.quick_simulations >= search.simulation_limit:
+            raise ValueError(
+                f"self_play.quick_simulations must be less than search.num_simulations = {search.simulation_limit}, "
+                f"got {self.quick_simulations}"
+            )
 
 
 class Style(NamedTuple):
@@ -79,7 +92,7 @@ class Style(NamedTuple):
 
 
 class Games(NamedTuple):
-    """The games under way in G places, of P plies at the most; a row of `boards` and the like is a sample."""
+    """The games under way in G places, of P plies at the most; a row of what has P of them is a sample."""
 
     state: np.ndarray  # int8 [G]: IDLE, PLAYING or DONE
     boards: np.ndarray  # uint64 [G * 2, W], the discs of the side to move and of the other one; of a game that is DONE
@@ -89,7 +102,8 @@ class Games(NamedTuple):
     num_passes: np.ndarray  # int32 [G]
     black_score: np.ndarray  # int32 [G], once it is DONE
     rng_state: np.ndarray  # uint64 [G]
-    opening: np.ndarray  # uint64 [G * 2, W], black's and white's discs after OPENING_PLIES plies
+    num_simulations: np.ndarray  # int64 [G]
+    opening: np.ndarray  # uint64 [G * 2, W], black's and white's discs after OPENING_PLIES plies, or at an earlier end
     num_rows: np.ndarray  # int32 [G]
     row_boards: np.ndarray  # uint64 [G * P * 2, W]
     row_is_black: np.ndarray  # bool [G, P]
@@ -112,6 +126,7 @@ def new_games(num_games: int, variant: Variant) -> Games:
         num_passes=np.zeros(num_games, np.int32),
         black_score=np.zeros(num_games, np.int32),
         rng_state=np.zeros(num_games, np.uint64),
+        num_simulations=np.zeros(num_games, np.int64),
         opening=np.zeros((num_games * 2, words), np.uint64),
         num_rows=np.zeros(num_games, np.int32),
         row_boards=np.zeros((num_games * plies * 2, words), np.uint64),
@@ -144,6 +159,7 @@ def begin_game(
     games.is_black[place] = is_black
     games.num_plies[place] = 0
     games.num_passes[place] = 0
+    games.num_simulations[place] = 0
     games.num_rows[place] = 0
     games.rng_state[place] = rng_state
     player, opponent = load(start, 0, rules.squares), load(start, 1, rules.squares)
@@ -156,8 +172,8 @@ def begin_game(
         if what == MUST_MOVE:
             move = square_of(nth_bit(legal, draw_below(games.rng_state, place, count(legal))), rules.size, legal)
         player, opponent = _played(games, place, player, opponent, move, rules)
-    trees, spares, told = tree_spans(tree), tree_spans(spare), settings_spans(settings)
-    _go_on(games, trees, spares, place, player, opponent, False, told, style, exact, rules)
+    trees, spares = tree_spans(tree), tree_spans(spare)
+    _go_on(games, trees, spares, place, player, opponent, False, settings, style, exact, rules)
 
 
 @kernel
@@ -171,19 +187,24 @@ def _played(
     games.is_black[place] = not games.is_black[place]
     games.num_plies[place] += 1
     if games.num_plies[place] == OPENING_PLIES:
-        is_black = games.is_black[place]
-        store(games.opening, 2 * place, after[0] if is_black else after[1])
-        store(games.opening, 2 * place + 1, after[1] if is_black else after[0])
+        _store_by_color(games.opening, place, games.is_black[place], after[0], after[1])
     return after
+
+
+@kernel
+def _store_by_color(boards: np.ndarray, place: int, is_black: bool, player: Bitboard, opponent: Bitboard) -> None:
+    """Writes black's discs and white's into the rows of a place; `is_black`: the player."""
+    store(boards, 2 * place, player if is_black else opponent)
+    store(boards, 2 * place + 1, opponent if is_black else player)
 
 
 @kernel
 def _end(games: Games, tree: Tree, place: int, player: Bitboard, opponent: Bitboard, rules: Rules) -> None:
     score = final_score(player, opponent, rules)
-    is_black = games.is_black[place]
-    games.black_score[place] = score if is_black else -score
-    store(games.boards, 2 * place, player if is_black else opponent)
-    store(games.boards, 2 * place + 1, opponent if is_black else player)
+    games.black_score[place] = score if games.is_black[place] else -score
+    _store_by_color(games.boards, place, games.is_black[place], player, opponent)
+    if games.num_plies[place] < OPENING_PLIES:
+        _store_by_color(games.opening, place, games.is_black[place], player, opponent)
     games.state[place] = DONE
     tree.num_nodes[place] = 0
 
@@ -223,14 +244,14 @@ def _go_on(
     is_full = draw_uniform(games.rng_state, place) < style.full_share
     most = style.full_simulations if is_full else style.quick_simulations
     if not is_in_tree:
-        tree.rng_state[place] = games.rng_state[place]
         games.rng_state[place] = next_state(games.rng_state[place])
+        tree.rng_state[place] = scramble(games.rng_state[place])
         set_root(tree, place, player, opponent, most, is_full, rules)
         return
+    games.num_simulations[place] -= tree.simulations[place]  # which were counted with an earlier search
     tree.most_simulations[place] = most
     tree.is_noisy[place] = is_full
-    if is_full and settings.noise_fraction > 0:
-        mix_root_noise(tree, place, settings.noise_fraction, settings.noise_concentration)
+    prepare_root(tree, place, settings)
 
 
 @kernel
@@ -302,11 +323,12 @@ def _record(games: Games, place: int, player: Bitboard, opponent: Bitboard, valu
 
 @kernel
 def _record_search(
-    games: Games, tree: Tree, place: int, player: Bitboard, opponent: Bitboard, settings: Settings, style: Style
+    games: Games, tree: Tree, place: int, player: Bitboard, opponent: Bitboard, settings: Settings
 ) -> None:
     """Adds the position that was searched, and leaves its policy by root edge in `games.room`."""
-    is_full = tree.most_simulations[place] == style.full_simulations
-    row = _record(games, place, player, opponent, root_value(tree, place), 1.0 if is_full else 0.0)
+    policy_weight = 1.0 if tree.is_noisy[place] else 0.0  # quick searches are those without noise
+    row = _record(games, place, player, opponent, root_value(tree, place), policy_weight)
+    games.num_simulations[place] += tree.simulations[place]
     read_policy(tree, place, settings, games.room)
     root = tree.nodes[root_of(tree, place)]
     for index in range(root.num_edges):
@@ -350,7 +372,7 @@ def advance(
     games: Games, tree: Tree, spare: Tree, settings: Settings, style: Style, exact: ExactMemory, rules: Rules
 ) -> int:
     """Plays a move in every game whose search has ended, up to the next search; returns how many games are DONE."""
-    trees, spares, told = tree_spans(tree), tree_spans(spare), settings_spans(settings)
+    trees, spares = tree_spans(tree), tree_spans(spare)
     num_done = 0
     for place in range(games.state.shape[0]):
         if games.state[place] == PLAYING and is_searched(trees, place):
@@ -358,12 +380,12 @@ def advance(
                 load(games.boards, 2 * place, rules.squares),
                 load(games.boards, 2 * place + 1, rules.squares),
             )
-            _record_search(games, trees, place, player, opponent, told, style)
-            edge = _chosen_edge(games, trees, place, told, style)
+            _record_search(games, trees, place, player, opponent, settings)
+            edge = _chosen_edge(games, trees, place, settings, style)
             move = int(trees.action[edge])
             is_in_tree = style.reuses_tree and descend(trees, spares, place, edge, rules)
             player, opponent = _played(games, place, player, opponent, move, rules)
-            _go_on(games, trees, spares, place, player, opponent, is_in_tree, told, style, exact, rules)
+            _go_on(games, trees, spares, place, player, opponent, is_in_tree, settings, style, exact, rules)
         if games.state[place] == DONE:
             num_done += 1
     return num_done
@@ -457,20 +479,21 @@ class Actor:
         numbers: Sequence[int],
         seed: tuple[int, ...],
     ) -> None:
+        config.check(search_config)
         num_places = min(config.games_at_once, len(numbers))
         self.variant = variant
         self.config = config
-        self.search = Search(variant, evaluate, search_config, max(num_places, 2), config.quick_simulations)
+        self.search = Search(variant, evaluate, search_config, max(num_places, 2))  # the tree of one alone would grow
         self.style = Style(
             exact_empties=config.exact_empties,
             max_random_plies=config.max_random_plies,
-            full_share=config.full_share,
+            full_share=float(config.full_share),
             full_simulations=search_config.simulation_limit,
             quick_simulations=config.quick_simulations,
             reuses_tree=config.reuses_tree,
-            temperature=search_config.temperature,
+            temperature=float(search_config.temperature),
             temperature_plies=search_config.temperature_plies,
-            final_temperature=search_config.final_temperature,
+            final_temperature=float(search_config.final_temperature),
         )
         self._games = new_games(len(self.search.tree.num_nodes), variant)
         self._exact = make_exact_memory(variant)
@@ -552,7 +575,6 @@ class Actor:
             final_player=np.where(is_black[:, None], final_black, final_white),
             final_opponent=np.where(is_black[:, None], final_white, final_black),
         )
-        simulations = np.where(weight > 0, self.style.full_simulations, self.style.quick_simulations)
         return SelfPlay(
             samples=samples,
             openings=games.opening[None, 2 * place : 2 * place + 2].copy(),
@@ -562,7 +584,7 @@ class Actor:
             black_score=black_score,
             black_result=int(np.sign(black_score)),
             num_searched=int(is_searched.sum()),
-            num_simulations=int(simulations[is_searched].sum()),
+            num_simulations=int(games.num_simulations[place]),
             num_evaluated=0,
             entropy=float(entropy[is_searched].sum()),
             surprise=float(surprise[is_searched].sum()),

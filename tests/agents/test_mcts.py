@@ -1,101 +1,74 @@
-"""Search against a plain tree of Python objects, against brute force, and against itself."""
+"""Search by PUCT against a plain tree of Python objects, and the player that searches."""
 
 import math
-import zlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from agents.mcts import MCTSAgent, MCTSConfig, Search, choose_move
-from reversi_env import Game, Position, Variant, random_games
-from tests import oracle
-
-VARIANTS = [Variant.named(name) for name in Variant.NAMES]
-
-
-def evaluate_by_hash(player, opponent, variant):
-    """An evaluator whose numbers mean nothing, are the same for the same position, and differ between positions."""
-    policies, values = [], []
-    for own, other in zip(player, opponent, strict=True):
-        rng = np.random.default_rng(zlib.crc32(own.tobytes() + other.tobytes()))
-        policies.append(rng.random(variant.num_actions) ** 3)
-        values.append(rng.uniform(-1, 1))
-    return np.array(policies, np.float32), np.array(values, np.float32)
+from agents.mcts import MCTSAgent, MCTSConfig, choose_move
+from agents.mcts.walking import select_leaves
+from reversi_env import Position, Variant
+from tests.agents.plain_trees import (
+    VARIANTS,
+    evaluate_as_even,
+    evaluate_by_hash,
+    plain_puct,
+    positions_of_random_games,
+    pruned_visits,
+    search,
+)
 
 
-def evaluate_as_even(player, opponent, variant):
-    """An evaluator that knows nothing."""
-    return np.full((len(player), variant.num_actions), 0.1, np.float32), np.zeros(len(player), np.float32)
+def visits_of(root, variant):
+    visits = np.zeros(variant.num_actions, np.int32)
+    for edge in root.edges:
+        visits[edge.move] = edge.visits
+    return visits
 
 
-class PlainNode:
-    """The tree search of the AlphaZero paper, one object a node."""
-
-    def __init__(self, position):
-        self.position = position
-        self.edges = None
-
-    def simulate(self, puct_constant):
-        """Returns the value for the side to move here."""
-        if self.position.is_over:
-            return np.float32(self.position.result)
-        if self.edges is None:
-            policy, value = evaluate_by_hash(
-                np.array([self.position.player]), np.array([self.position.opponent]), self.position.variant
-            )
-            self.value = value[0]
-            self.edges = [
-                {"move": move, "prior": policy[0, move], "visits": 0, "total": np.float32(0), "child": None}
-                for move in self.position.legal_moves
-            ]
-            return self.value
-        visits_here = sum(edge["visits"] for edge in self.edges)
-        best = max(self.edges, key=lambda edge: self.score(edge, visits_here, puct_constant))
-        if best["child"] is None:
-            best["child"] = PlainNode(self.position.play(best["move"]))
-        value = -best["child"].simulate(puct_constant)
-        best["visits"] += 1
-        best["total"] = np.float32(best["total"] + value)
-        return value
-
-    def score(self, edge, visits_here, puct_constant):
-        mean = float(edge["total"]) / edge["visits"] if edge["visits"] else float(self.value)
-        bonus = puct_constant * float(np.sqrt(np.float32(max(visits_here, 1)))) * float(edge["prior"])
-        return mean + bonus / (1 + edge["visits"])
-
-
-def positions_of_random_games(variant, num_games, seed):
-    games = random_games(Position(variant), num_games, seed)
-    for moves, length in zip(games.moves, games.lengths, strict=True):
-        positions = Game.from_moves(moves[:length].tolist(), variant).positions[:-1]
-        yield positions[seed % len(positions)]
-        yield from (position for position in positions if position.must_pass)
-        yield positions[-1]
-
-
-def search(positions, config, evaluate, rngs=()):
-    player = np.array([position.player for position in positions])
-    opponent = np.array([position.opponent for position in positions])
-    return Search(positions[0].variant, evaluate, config).run(player, opponent, rngs)
-
-
+@pytest.mark.parametrize("first_play_reduction", [0.0, 0.4])
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
-def test_visits_are_those_of_a_plain_tree(variant):
+def test_visits_are_those_of_a_plain_tree(variant, first_play_reduction):
     positions = [position for seed in (3, 17, 40) for position in positions_of_random_games(variant, 2, seed)]
-    config = MCTSConfig(num_simulations=120, puct_constant=1.7, proves=False)
+    config = MCTSConfig(num_simulations=120, puct_constant=1.7, first_play_reduction=first_play_reduction, proves=False)
     found = search(positions, config, evaluate_by_hash)
     for index, position in enumerate(positions):
-        root = PlainNode(position)
-        root.simulate(config.puct_constant)
-        for _ in range(config.num_simulations):
-            root.simulate(config.puct_constant)
-        expected = np.zeros(variant.num_actions, np.int32)
-        for edge in root.edges:
-            expected[edge["move"]] = edge["visits"]
+        root = plain_puct(position, config)
+        expected = visits_of(root, variant)
         np.testing.assert_array_equal(found.visit_count[index], expected, err_msg=str(position))
-        mean = sum(float(edge["total"]) for edge in root.edges) / config.num_simulations
+        np.testing.assert_allclose(found.policy[index], expected / expected.sum(), atol=1e-6)
+        mean = sum(float(edge.total) for edge in root.edges) / config.num_simulations
         assert found.value[index] == pytest.approx(mean, abs=1e-5)
+
+
+@pytest.mark.parametrize("forced_playouts", [2.0, 30.0])
+def test_playouts_are_forced_and_taken_off_the_policy_as_in_a_plain_tree(forced_playouts):
+    num_fewer = 0
+    for variant in VARIANTS:
+        positions = list(positions_of_random_games(variant, 3, 9))
+        config = MCTSConfig(num_simulations=150, forced_playouts=forced_playouts, proves=False)
+        rngs = [np.random.default_rng(0) for _ in positions]  # where a search has noise, be it of no weight
+        found = search(positions, config, evaluate_by_hash, rngs)
+        for index, position in enumerate(positions):
+            root = plain_puct(position, config)
+            expected, kept = visits_of(root, variant), np.zeros(variant.num_actions)
+            kept[list(pruned_visits(root, config))] = list(pruned_visits(root, config).values())
+            np.testing.assert_array_equal(found.visit_count[index], expected, err_msg=str(position))
+            np.testing.assert_allclose(found.policy[index], kept / kept.sum(), atol=1e-6, err_msg=str(position))
+            num_fewer += expected.sum() > kept.sum()
+        unforced = search(positions, config, evaluate_by_hash)
+        np.testing.assert_array_equal(
+            unforced.visit_count, search(positions, replace(config, forced_playouts=0.0), evaluate_by_hash).visit_count
+        )
+    assert num_fewer > 5
+
+
+def test_whole_numbers_in_a_configuration_compile_no_kernel_anew():
+    search([Position("othello-4x4")], MCTSConfig(num_simulations=2), evaluate_as_even)
+    signatures = list(select_leaves.signatures)
+    search([Position("othello-4x4")], MCTSConfig(num_simulations=2, puct_constant=2, visit_offset=9), evaluate_as_even)
+    assert select_leaves.signatures == signatures
 
 
 def test_a_position_is_searched_alike_alone_and_among_others():
@@ -105,22 +78,6 @@ def test_a_position_is_searched_alike_alone_and_among_others():
     for index, position in enumerate(positions):
         alone = search([position], config, evaluate_by_hash)
         np.testing.assert_array_equal(alone.visit_count[0], together.visit_count[index])
-
-
-@pytest.mark.parametrize("goal", ["most", "fewest"])
-def test_enough_simulations_find_the_result_that_brute_force_finds(goal):
-    variant = Variant(size=4, goal=goal)
-    games = random_games(Position(variant), 30, seed=2)
-    for moves, length in zip(games.moves, games.lengths, strict=True):
-        position = Game.from_moves(moves[: length // 2].tolist(), variant).position
-        board = list(position.board)
-        best = np.sign(oracle.negamax(board, position.side, goal))
-        decision = MCTSAgent(evaluate_as_even, MCTSConfig(num_simulations=3000), "mcts").select(
-            position, np.random.default_rng(0)
-        )
-        after = position.play(decision.move)
-        reached = -np.sign(oracle.negamax(list(after.board), after.side, goal)) if not after.is_over else -after.result
-        assert reached == best, str(position)
 
 
 def test_a_forced_pass_turns_the_value_round():
@@ -133,18 +90,6 @@ def test_a_forced_pass_turns_the_value_round():
     assert decision.move == position.variant.pass_move
     assert decision.value == pytest.approx(-1, abs=0.05)
     assert decision.principal_line == (16, 15)
-
-
-def test_root_noise_moves_visits_and_follows_its_generator():
-    position = Position()
-    config = MCTSConfig(num_simulations=40, noise_fraction=0.5)
-
-    def visits(seed):
-        return search([position], config, evaluate_as_even, [np.random.default_rng(seed)]).visit_count[0]
-
-    assert (visits(1) == visits(1)).all()
-    assert any((visits(1) != visits(seed)).any() for seed in range(2, 8))
-    assert visits(1).sum() == 40
 
 
 def test_early_moves_are_drawn_by_their_visits_and_later_ones_are_the_most_visited():
@@ -160,12 +105,6 @@ def test_early_moves_are_drawn_by_their_visits_and_later_ones_are_the_most_visit
     later_visits = np.zeros(65, np.int32)
     later_visits[list(later.legal_moves)] = range(1, len(later.legal_moves) + 1)
     assert {choose_move(later_visits, 7, later, config, rng) for _ in range(50)} == {7}
-
-
-def test_a_tree_that_has_used_up_its_edges_stops_growing_and_goes_on(monkeypatch):
-    monkeypatch.setattr("agents.mcts.tree.EDGES_PER_SQUARE", 1 / 64)
-    found = search([Position()], MCTSConfig(num_simulations=500), evaluate_by_hash)
-    assert found.visit_count.sum() == 500
 
 
 def test_the_principal_line_is_a_legal_line():

@@ -1,4 +1,4 @@
-"""Self-play, the learner, and whole small runs: their folders, their interruption, their resumption."""
+"""Whole small runs: their folders, their interruption, their resumption."""
 
 import contextlib
 import json
@@ -10,12 +10,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from agents.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig, ResidualNetwork
 from agents.ntuple.tables import Tables
 from agents.runs import CHECKPOINTS
@@ -23,9 +21,7 @@ from experiments import cli
 from experiments.match import MatchError
 from experiments.training.interruption import Interrupted
 from experiments.training.run_folder import make_run_folder
-from experiments.training.self_play import SelfPlayConfig, play_games
 from reversi_env import Variant
-from tests import oracle
 
 TINY = [
     "variant=othello-4x4",
@@ -49,95 +45,6 @@ TINY = [
 
 def train(*overrides, folder):
     return cli.main(["train", *TINY, f"runs={folder}", *overrides])
-
-
-def evaluate_by_hash(player, opponent, variant):
-    rng = np.random.default_rng(int(player.sum() % 1000))
-    return rng.random((len(player), variant.num_actions), np.float32), rng.random(len(player), np.float32)
-
-
-def discs_of(player, opponent, size):
-    """A sample's board, the mover's discs as X: squares lie on a grid of eight columns up to 8×8."""
-    bits = [8 * (square // size) + square % size for square in range(size * size)]
-    mover, other = int(player), int(opponent)
-    return ["X" if mover >> bit & 1 else "O" if other >> bit & 1 else "-" for bit in bits]
-
-
-def as_mover_sees(board, side):
-    return board if side == "X" else [{"X": "O", "O": "X", "-": "-"}[cell] for cell in board]
-
-
-def after_move(board, side, move, free):
-    """The board after a move and all that must follow it, and the side that then has a choice or no game left."""
-    board, side = oracle.play(board, side, move, free), oracle.other(side)
-    while not oracle.is_over(board, free):
-        if oracle.must_pass(board, side, free):
-            side = oracle.other(side)
-            continue
-        legal = oracle.legal_squares(board, side, free)
-        if len(legal) > 1:
-            break
-        board, side = oracle.play(board, side, legal[0], free), oracle.other(side)
-    return board, side
-
-
-@pytest.mark.parametrize("name", ["othello-4x4", "anti-reversi", "reversi-1883"])
-def test_self_play_samples_are_positions_of_games_with_results_from_the_movers_side(name):
-    variant = Variant.named(name)
-    free = variant.start == "free"
-    config = MCTSConfig(num_simulations=6, temperature_plies=100)
-    played = play_games(variant, evaluate_by_hash, config, SelfPlayConfig(exact_empties=0), range(3), seed=(7,))
-    samples = played.samples
-    assert len(samples) == played.num_searched
-    samples.check(variant)
-    assert (samples.policy_weight == 1).all()
-    shown = [discs_of(samples.player[row, 0], samples.opponent[row, 0], variant.size) for row in range(len(samples))]
-    num_discs = [len(board) - board.count("-") for board in shown]
-    starts = [row for row in range(len(samples)) if row == 0 or num_discs[row] < num_discs[row - 1]]
-    assert len(starts) == played.num_games == 3
-    for first, end in zip(starts, [*starts[1:], len(samples)], strict=True):
-        board, side = oracle.start_board(variant.size, variant.start), "X"
-        black_results, black_scores, ends = set(), set(), set()
-        for row in range(first, end):
-            assert shown[row] == as_mover_sees(board, side)
-            legal = oracle.legal_squares(board, side, free)
-            assert float(samples.policy[row].sum()) == pytest.approx(1, abs=0.01)
-            assert set(np.flatnonzero(samples.policy[row])) <= set(legal)
-            black_results.add(samples.result[row] if side == "X" else -samples.result[row])
-            black_scores.add(samples.score[row] if side == "X" else -samples.score[row])
-            final = discs_of(samples.final_player[row, 0], samples.final_opponent[row, 0], variant.size)
-            ends.add("".join(as_mover_sees(final, side)))
-            children = [after_move(board, side, move, free) for move in legal]
-            if row + 1 < end:
-                (board, side) = next(
-                    (child, mover) for child, mover in children if as_mover_sees(child, mover) == shown[row + 1]
-                )
-        (black_result,), (black_score,), (end_board,) = black_results, black_scores, ends
-        assert list(end_board) in [child for child, _ in children if oracle.is_over(child, free)]
-        assert black_result == oracle.result(list(end_board), "X", variant.goal, variant.scoring)
-        assert black_score == oracle.score(list(end_board), "X", variant.goal, variant.scoring)
-
-
-def test_the_same_seed_plays_the_same_games_and_another_seed_others():
-    variant = Variant.named("othello-6x6")
-    config = MCTSConfig(num_simulations=5, noise_fraction=0.25, temperature_plies=20)
-
-    def boards(numbers, seed):
-        return play_games(variant, evaluate_by_place, config, SelfPlayConfig(), numbers, (seed,)).samples.player
-
-    together = boards(range(4), 1)
-    assert (together == boards(range(4), 1)).all()
-    assert (together == np.concatenate([boards([0, 1], 1), boards([2, 3], 1)])).all()
-    assert together.shape != boards(range(4), 2).shape or (together != boards(range(4), 2)).any()
-
-
-def evaluate_by_place(player, opponent, variant):
-    """An evaluator whose answer for a position does not depend on the batch around it."""
-    mixed = (player[:, :1] ^ (opponent[:, :1] * np.uint64(0x9E3779B97F4A7C15))) >> np.arange(
-        variant.num_actions
-    ).astype(np.uint64) % np.uint64(50)
-    policy = ((mixed % np.uint64(97)).astype(np.float32) + 1) / 100
-    return policy, (policy[:, 0] - 0.5).astype(np.float32)
 
 
 def run_of(folder):
