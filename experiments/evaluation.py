@@ -29,6 +29,14 @@ class Row:
         """The difference to the opponent; infinite at 0 and 100 %."""
         return elo_difference(self.score)
 
+    def metrics(self) -> dict[str, float]:
+        """Returns score and Elo with their intervals by the names of metrics, such as evaluation/random/elo_low."""
+        return {
+            f"evaluation/{self.match.second}/{name}{suffix}": bound
+            for name, estimate in (("score", self.score), ("elo", self.elo))
+            for suffix, bound in (("", estimate.value), ("_low", estimate.low), ("_high", estimate.high))
+        }
+
     def figures(self) -> dict[str, Any]:
         """Returns the row for JSON, which has no infinity: an Elo without a bound is None."""
         match, (cpu_s, opponent_cpu_s) = self.match, self.match.cpu_s_per_game
@@ -79,6 +87,11 @@ def interval_text(estimate: Estimate) -> str:
     return f"{elo_text(estimate.value)} ({elo_text(estimate.low)} to {elo_text(estimate.high)})"
 
 
+def percent_text(share: Estimate) -> str:
+    """Returns a share as "95.1 (92.4 to 96.9)", in percent."""
+    return f"{100 * share.value:.1f} ({100 * share.low:.1f} to {100 * share.high:.1f})"
+
+
 def print_table(rows: Sequence[Row]) -> None:
     """Prints the table of an evaluation to stdout."""
     header = ("opponent", "games", "W/D/L", "score % (95 %)", "Elo difference (95 %)", "CPU s/game")
@@ -86,12 +99,12 @@ def print_table(rows: Sequence[Row]) -> None:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    match, score = row.match, row.score
+    match = row.match
     return (
         match.second,
         str(len(match.games)),
         f"{match.wins}/{match.draws}/{match.losses}",
-        f"{100 * score.value:.1f} ({100 * score.low:.1f} to {100 * score.high:.1f})",
+        percent_text(row.score),
         interval_text(row.elo),
         f"{match.cpu_s_per_game[0]:.2g}",
     )

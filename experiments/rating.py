@@ -43,13 +43,16 @@ def score_interval(pair_points: np.ndarray) -> Estimate:
     Louis and Slud 2019, J. Survey Statistics and Methodology 7(3)). In simulations of 10 to 100 pairs it covers 91 to
     100 %, the least where rare pairs are lost as a whole.
     """
-    score = float(pair_points.mean()) / 2
-    num_games = 2 * len(pair_points) / design_effect(pair_points)
-    weight = Z_95**2 / num_games
-    center = (score + weight / 2) / (1 + weight)
-    half_width = math.sqrt(weight * score * (1 - score) + weight**2 / 4) / (1 + weight)
-    # rounding must not exclude a score of 0 or 1
-    return Estimate(score, min(score, center - half_width), max(score, center + half_width))
+    return share_interval(float(pair_points.mean()) / 2, 2 * len(pair_points) / design_effect(pair_points))
+
+
+def share_interval(share: float, num: float) -> Estimate:
+    """Returns a share that was seen in `num` independent cases, and Wilson's interval (1927)."""
+    weight = Z_95**2 / num
+    center = (share + weight / 2) / (1 + weight)
+    half_width = math.sqrt(weight * share * (1 - share) + weight**2 / 4) / (1 + weight)
+    # rounding must not exclude a share of 0 or 1
+    return Estimate(share, min(share, center - half_width), max(share, center + half_width))
 
 
 def elo(score: float) -> float:

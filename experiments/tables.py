@@ -2,9 +2,12 @@
 
 import sys
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from rich.console import Console
 from rich.table import Table
+
+Figures: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]  # a header, and rows below it
 
 
 def print_figures(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -20,10 +23,16 @@ def print_figures(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         console.width = max(console.width, console.measure(table, options=unbounded).maximum)  # cut nothing off
         console.print(table)
         return
+    print(table_text(header, rows))
+
+
+def table_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns `rows` under `header` as lines of text, laid out likewise."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for first, *figures in (header, *rows):
-        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(figures, widths[1:], strict=True))]
-        print("  ".join(cells).rstrip())
+    return "\n".join(
+        "  ".join([first.ljust(widths[0]), *map(str.rjust, figures, widths[1:])]).rstrip()
+        for first, *figures in (header, *rows)
+    )
 
 
 def signed(score: float) -> str:
