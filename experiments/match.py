@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from reversi_env.durable import write_file
 from reversi_env.naming import UsageError
 
 OPENING_PLIES = {4: 2, 6: 6, 8: 8, 10: 8}  # by board size: enough openings for hundreds of games, most of the game left
+VALUE_DIGITS = 4  # of what is kept of a value
 DRAWN_AT_ONCE = 1000  # random games; when as many bring no opening that is new, hardly any is left
 
 Progress = Callable[[int, int], None]  # games finished, games in all
@@ -35,9 +37,19 @@ class PlayedGame:
     variant: str
     opening: str  # transcripts leave passes out
     moves: str  # the whole game, the opening included
+    values: list[float | None]  # what its player told of each of `moves`, in [-1, 1] for itself; None: nothing, opening
     black_score: int
     black_cpu_s: float  # in a batch of positions each takes an equal share
     white_cpu_s: float
+
+
+class Turn(NamedTuple):
+    """A move that a player made in a game."""
+
+    position: Position
+    move: int
+    value: float | None  # what the player expected, in [-1, 1]; None where it told nothing
+    last_move: int | None  # the other side's, or a pass, before it; None at the start of the game
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,20 @@ class Match:
     variant: Variant
     seed: int
     games: tuple[PlayedGame, ...]  # games 2k and 2k + 1 share an opening; the first player is black in game 2k
+
+    def turns(self, number: int) -> Iterator[Turn]:
+        """Yields the first player's moves in a game after its opening, without passes."""
+        played = self.games[number]
+        game = Game.from_transcript(played.moves, self.variant)
+        num_opening = len(Game.from_transcript(played.opening, self.variant).moves)
+        values = iter(played.values)
+        last_move = None
+        for ply, (position, move) in enumerate(zip(game.positions[:-1], game.moves, strict=True)):
+            if not position.must_pass:
+                value = next(values)
+                if ply >= num_opening and position.is_black_to_move == (number % 2 == 0):
+                    yield Turn(position, move, value, last_move)
+            last_move = move
 
     @property
     def results(self) -> np.ndarray:
@@ -167,6 +193,7 @@ class _Table:
         self.players = players  # black, white
         self.rngs = [np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, color))) for color in (0, 1)]
         self.cpu_s = [0.0, 0.0]
+        self.values: list[float | None] = [None for move in game.moves if move != game.position.variant.pass_move]
         self._pass_where_forced()
 
     @property
@@ -182,9 +209,10 @@ class _Table:
     def is_over(self) -> bool:
         return self.game.is_over
 
-    def play(self, move: int, cpu_s: float) -> None:
+    def play(self, decision: Decision, cpu_s: float) -> None:
         color = self.color
-        self.game.play(move)
+        self.game.play(decision.move)
+        self.values.append(None if decision.value is None else round(float(decision.value), VALUE_DIGITS))
         self.cpu_s[color] += cpu_s
         self._pass_where_forced()
 
@@ -196,7 +224,7 @@ class _Table:
         black, white = (player.name for player in self.players)
         position = self.game.position
         variant, moves = position.variant.name, self.game.transcript
-        return PlayedGame(black, white, variant, opening, moves, position.black_score, *self.cpu_s)
+        return PlayedGame(black, white, variant, opening, moves, self.values, position.black_score, *self.cpu_s)
 
 
 def _move(tables: Sequence[_Table], agent: Agent) -> None:
@@ -207,7 +235,7 @@ def _move(tables: Sequence[_Table], agent: Agent) -> None:
     decisions = decide(agent, [table.game.position for table in tables], [table.rngs[table.color] for table in tables])
     cpu_s = (time.process_time() - began) / len(tables)
     for table, decision in zip(tables, decisions, strict=True):
-        table.play(decision.move, cpu_s)
+        table.play(decision, cpu_s)
 
 
 def decide(agent: Agent, positions: Sequence[Position], rngs: Sequence[np.random.Generator]) -> list[Decision]:
