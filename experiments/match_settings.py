@@ -33,12 +33,10 @@ def warn_of_repeats(match: Match) -> None:
         )
 
 
-def show_progress(finished: int, num_games: int) -> None:
-    """Writes the finished games over the last line of stderr; nothing where that is no terminal."""
+def show_progress(finished: int, num_all: int, what: str = "games") -> None:
+    """Writes how many are finished over the last line of stderr; nothing where that is no terminal."""
     if sys.stderr.isatty():
-        print(
-            f"\r{finished} of {num_games} games", end="\n" if finished == num_games else "", file=sys.stderr, flush=True
-        )
+        print(f"\r{finished} of {num_all} {what}", end="\n" if finished == num_all else "", file=sys.stderr, flush=True)
 
 
 def variant_of(settings: MatchSettings, agent: Agent) -> Variant:
