@@ -3,7 +3,7 @@
 config.yaml     the resolved configuration
 run.json        commit, versions, machine, command line
 metrics.jsonl   one object a line, with the iteration and stable keys such as train/policy_loss
-events.out.…    the same numbers for TensorBoard
+events.out.…    the same numbers for TensorBoard, with tables and a game of each evaluation
 checkpoints/    numbered by iteration
 replay/         positions of self-play, numbered likewise
 games/          of the evaluations, numbered likewise, one JSON object a game
@@ -14,9 +14,13 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from omegaconf import OmegaConf
 
 from agents.runs import checkpoints_of
 from experiments.provenance import provenance
@@ -102,14 +106,41 @@ class Metrics:
                 self._board.add_scalar(key, value, iteration)
             self._board.flush()
 
-    def add_text(self, name: str, text: str) -> None:
+    def add_text(self, name: str, text: str, iteration: int | None = None) -> None:
         with blaming(self._path.parent):
-            self._board.add_text(name, text)
+            self._board.add_text(name, text, iteration)
+
+    def add_picture(self, name: str, pixels: np.ndarray, iteration: int) -> None:
+        """Shows a picture, uint8 [height, width, 3], in TensorBoard."""
+        with blaming(self._path.parent):
+            self._board.add_image(name, pixels, iteration, dataformats="HWC")
+
+    def add_hyperparameters(self, config_yaml: str, names: Iterable[str]) -> None:
+        """Puts the run into TensorBoard's table of hyperparameters, with the last of the numbers of these names.
+
+        They stand in the run's own file. SummaryWriter's `add_hparams` would write another run, with other numbers.
+        """
+        from torch.utils.tensorboard.summary import hparams
+
+        values = dict(_flat(OmegaConf.create(config_yaml)))
+        writer: Any = self._board.file_writer  # None only once it is closed
+        with blaming(self._path.parent):
+            for summary in hparams(values, dict.fromkeys(names, 0.0)):
+                writer.add_summary(summary)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # `add` has flushed, and said what was wrong
             self._board.close()
         threading.excepthook = self._hook_before
+
+
+def _flat(config: Any, prefix: str = "") -> Iterator[tuple[str, float | str | None]]:
+    """Yields the values of a configuration under their dotted names."""
+    for key, value in config.items():
+        if OmegaConf.is_dict(value):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", " ".join(map(str, value)) if OmegaConf.is_list(value) else value
 
 
 def _pass_over_os_errors(raised: threading.ExceptHookArgs) -> None:

@@ -10,12 +10,20 @@ from agents.agent import Agent
 from agents.checkpoint import Checkpoint, write_checkpoint
 from agents.manifest import CheckpointError
 from agents.runs import CHECKPOINTS, checkpoints_of, prune_checkpoints
+from experiments.calibration import calibration_of
+from experiments.concepts import observe
 from experiments.evaluation import Row, evaluate
 from experiments.match import save_games
 from experiments.provenance import commit
+from experiments.tables import table_text
 from experiments.training.algorithm import Algorithm, Counters, counters_from
+from experiments.training.boards import boards_of
 from experiments.training.interruption import Stop
 from experiments.training.run_folder import Metrics
+from experiments.truth.report import measure_truth
+from experiments.truth.solved import held_out
+
+_COMPARED = ("/elo", "/kept", "/discs_lost")  # ends of the names of numbers by which runs are compared
 
 
 class Report(Protocol):
@@ -56,6 +64,7 @@ class Trainer:
         self._commit = commit()
         self._stop = Stop()
         self._opponents = opponents
+        self._solved = held_out(algorithm.variant)
         algorithm.settle(folder)
         if resumed is not None:
             self._take_up(resumed)
@@ -91,7 +100,7 @@ class Trainer:
                 is_last = self._is_done(counters)
                 try:
                     if not is_last and self.config.evaluation.every and done % self.config.evaluation.every == 0:
-                        rows, rated = self._rate(self.config.evaluation.num_games)
+                        rows, rated = self._rate(self.config.evaluation.num_games, metrics)
                         numbers |= rated
                         if rows:
                             self.report.evaluation(done, rows)
@@ -100,7 +109,7 @@ class Trainer:
                     if is_last or done % schedule.checkpoint_every == 0:
                         self.save()
                 self.report.iteration(done, numbers)
-            rows, numbers = self._rate(self.config.evaluation.final_num_games)
+            rows, numbers = self._rate(self.config.evaluation.final_num_games, metrics)
             metrics.add(self.iteration, numbers)
             return rows
         finally:
@@ -121,27 +130,37 @@ class Trainer:
             self.algorithm.prune(checkpoints_of(self.folder))
         return folder
 
-    def _rate(self, num_games: int) -> tuple[list[Row], dict[str, float]]:
-        """Plays the evaluation's matches and saves their games; returns the rows and their numbers."""
+    def _rate(self, num_games: int, metrics: Metrics) -> tuple[list[Row], dict[str, float]]:
+        """Plays the evaluation's matches and measures the moves; returns the rows and all numbers.
+
+        The games are saved, and what is no number is shown in TensorBoard.
+        """
         if not self._opponents:
             return [], {}
-        algorithm = self.algorithm
+        algorithm, seed = self.algorithm, self.config.seed
         with algorithm.player(str(self.folder), self._stop) as agent:
-            rows = evaluate(
-                agent, self._opponents, algorithm.variant, num_games, self.config.seed, progress=self._watched_games
-            )
+            rows = evaluate(agent, self._opponents, algorithm.variant, num_games, seed, progress=self._watched_games)
+            matches = [row.match for row in rows]
+            truth = measure_truth(agent, self._solved, seed, self._watched)
+            boards = boards_of(agent, matches[-1])
         games = self.folder / "games"
         games.mkdir(exist_ok=True)
-        save_games(games / f"{self.iteration:06}.jsonl", [game for row in rows for game in row.match.games])
-        numbers: dict[str, float] = {}
-        for row in rows:
-            opponent = row.match.second
-            numbers |= {f"evaluation/{opponent}/score": row.score.value, f"evaluation/{opponent}/elo": row.elo.value}
+        save_games(games / f"{self.iteration:06}.jsonl", [game for match in matches for game in match.games])
+        numbers = {name: value for row in rows for name, value in row.metrics().items()}
+        concepts = observe(matches, seed, progress=self._watched)
+        for name, report in (("truth", truth), ("concepts", concepts), ("calibration", calibration_of(matches))):
+            numbers |= report.metrics()
+            metrics.add_text(name, f"```\n{table_text(*report.table())}\n```", self.iteration)
+        metrics.add_picture("evaluation/game", boards, self.iteration)
+        metrics.add_hyperparameters(self._config_yaml, [name for name in numbers if name.endswith(_COMPARED)])
         return rows, numbers
 
     def _watched_games(self, finished: int, num_games: int) -> None:
         self._stop.check()
         self.report.games(finished, num_games)
+
+    def _watched(self, finished: int, num_all: int) -> None:
+        self._stop.check()
 
     def _snapshot(self) -> _State:
         """Returns a copy of what the next iteration will change."""
