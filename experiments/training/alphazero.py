@@ -81,7 +81,7 @@ class AlphaZero(NetworkAlgorithm):
         numbers: dict[str, float] = {
             "self_play/games": counters.num_games,
             "self_play/positions": counters.num_positions,
-            **played.metrics(),
+            **played.metrics(self.variant.size),
             "replay/positions": len(self._replay),
             "replay/age_rounds": self._replay.age,
             "time/iteration_s": time.monotonic() - began,

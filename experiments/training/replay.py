@@ -178,22 +178,6 @@ def _faults(rows: np.ndarray, variant: Variant) -> Iterator[tuple[str, Any]]:
     yield "the score is more than the board holds", np.abs(samples.score.astype(np.int16)) > variant.num_squares
 
 
-def by_surprise(samples: Samples, surprise: np.ndarray, share: float, rng: np.random.Generator) -> Samples:
-    """Returns the samples, some left out and some repeated: on average so often as they surprised.
-
-    That is 1 − share times, and more in proportion to `surprise`, float [n], the KL divergence of the search's policy
-    from the prior; once on average. Positions whose policy has no weight stay as they are. KataGo's policy surprise
-    weighting (docs/KataGoMethods.md of lightvector/KataGo), which takes a share of a half.
-    """
-    teaches = samples.policy_weight > 0
-    mean = surprise[teaches].mean() if teaches.any() else 0.0
-    times = np.ones(len(samples))
-    if mean > 0:
-        times[teaches] = 1 - share + share * surprise[teaches] / mean
-    num_copies = np.floor(times + rng.random(len(samples))).astype(np.int64)
-    return samples.at(np.repeat(np.arange(len(samples)), num_copies))
-
-
 @dataclass(frozen=True)
 class Batch:
     """What a training step takes."""

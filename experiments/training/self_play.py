@@ -20,6 +20,7 @@ from agents.mcts.reuse import descend
 from agents.mcts.tree import MOST_EDGES, Tree, new_tree, root_of, set_root, tree_spans
 from agents.mcts.walking import Settings, best_edge, is_searched, prepare_root, read_policy, root_value
 from agents.search.endgame import score_of, solve
+from experiments.training.diversity import diversity
 from experiments.training.replay import Samples
 from reversi_env import Position, Variant
 from reversi_env.bitboard import load, nth_bit, square_of, store
@@ -410,14 +411,15 @@ class SelfPlay:
     evaluator_s: float  # CPU seconds in the network
     cpu_s: float  # CPU seconds in all
 
-    def metrics(self) -> dict[str, float]:
-        """Returns its means by the names of metrics."""
+    def metrics(self, size: int) -> dict[str, float]:
+        """Returns its means by the names of metrics; the board has `size` columns."""
         games, searched, cpu_s = self.num_games, max(self.num_searched, 1), max(self.cpu_s, 1e-9)
         return {
             "self_play/plies_per_game": self.num_plies / games,
             "self_play/passes_per_game": self.num_passes / games,
             "self_play/black_mean_score": self.black_score / games,
             "self_play/black_mean_result": self.black_result / games,
+            "self_play/openings": diversity(self.openings[:, 0], self.openings[:, 1], size).effective,
             "self_play/policy_entropy": self.entropy / searched,
             "self_play/surprise": self.surprise / searched,
             "self_play/simulations_per_cpu_s": self.num_simulations / cpu_s,

@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from agents.manifest import CheckpointError, file_digest
-from experiments.training.replay import Replay, ReplayConfig, Samples, by_surprise, check_shards, needed_shards
+from experiments.training.replay import Replay, ReplayConfig, Samples, check_shards, needed_shards
 from reversi_env import Variant
 from tests import oracle
 from tests.experiments.played import samples_of
@@ -132,29 +132,6 @@ def test_the_window_grows_as_the_paper_says():
 def test_a_window_that_cannot_be_is_refused(fault):
     with pytest.raises(ValueError, match=next(iter(fault))):
         ReplayConfig(**fault)
-
-
-def test_what_surprises_is_repeated_and_the_rest_left_out():
-    variant = Variant.named("othello-6x6")
-    _, _, samples = samples_of(variant, 20, seed=3)
-    samples = samples.at(slice(0, 600))
-    weight = np.ones(600, np.float16)
-    weight[:100] = 0  # whose search was too quick to tell
-    samples = replace(samples, policy_weight=weight)
-    surprise = np.where(np.arange(600) % 5 == 0, 1.0, 0.25)  # mean 0.4
-    rng = np.random.default_rng(1)
-    times = np.mean(
-        [
-            np.bincount((by_surprise(samples, surprise, 0.5, rng).value * 1024).astype(int), minlength=600)
-            for _ in range(400)
-        ],
-        axis=0,
-    )
-    assert (times[:100] == 1).all()
-    assert times[100:][surprise[100:] == 1].mean() == pytest.approx(0.5 + 0.5 * 1 / 0.4, abs=0.01)
-    assert times[100:][surprise[100:] == 0.25].mean() == pytest.approx(0.5 + 0.5 * 0.25 / 0.4, abs=0.01)
-    same = by_surprise(samples, np.zeros(600), 0.5, rng)
-    assert (same.value == samples.value).all()
 
 
 # On disk
