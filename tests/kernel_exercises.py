@@ -22,6 +22,8 @@ from agents.mcts import MCTSAgent, MCTSConfig
 from agents.mcts.cache import CachedEvaluator
 from agents.networks.inference import NUM_RESULTS, NetworkEvaluator
 from agents.ntuple.layout import layout_of
+from agents.ntuple.network import TupleNetwork
+from agents.ntuple.policy import TupleEvaluator
 from agents.ntuple.tables import Tables
 from agents.search.midgame import Searcher
 from agents.search.probcut import margins
@@ -176,6 +178,18 @@ def tables() -> object:
     return seen
 
 
+def policies_of_tuples() -> object:
+    """Asks n-tuples that know nothing for policy and value of the start."""
+    seen: list[object] = []
+    for variant in VARIANTS:
+        start = Position(variant)
+        player, opponent = (np.array([discs], np.uint64) for discs in (start.player, start.opponent))
+        seen.append(
+            [array.tolist() for array in TupleEvaluator(TupleNetwork.new(variant.size))(player, opponent, variant)]
+        )
+    return seen
+
+
 def explanations() -> object:
     """Explains each move of a game."""
     seen: list[object] = []
@@ -288,7 +302,7 @@ def benchmarks() -> object:
 
 EXERCISES: dict[str, list[Callable[[], object]]] = {
     "reversi_env": [rules, environments, batches, datasets, planes],
-    "agents": [players, searches_ahead, solutions, tables, explanations, searches, evaluators],
+    "agents": [players, searches_ahead, solutions, tables, policies_of_tuples, explanations, searches, evaluators],
     "experiments": [self_play_of_tables, self_play_of_searches, replays, benchmarks],
 }
 

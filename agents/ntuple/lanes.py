@@ -68,13 +68,39 @@ def _cells(builder: Any, player: Any, opponent: Any, words: int, data: Any) -> l
     return cells
 
 
-def _load_weight(builder: Any, block: Any, cell: Any) -> Any:
-    return builder.sext(builder.load(builder.gep(block, [cell]), align=2), _I32)
+def _load_weights(builder: Any, block: Any, cell: Any, wide: Any) -> Any:
+    return builder.sext(builder.load(builder.gep(block, [cell]), align=2), wide)
 
 
 def _is_typed(player: Any, opponent: Any, packed: Any) -> bool:
     boards = all(isinstance(board, types.UniTuple) and board.dtype == types.uint64 for board in (player, opponent))
     return boards and isinstance(packed, types.Array) and packed.dtype == types.int16 and packed.layout == "C"
+
+
+def _emit_sums(
+    builder: Any, player: Any, opponent: Any, num_empties: Any, more_cells: list[Any], data: Any, weights: int
+) -> list[Any]:
+    """Returns the sums of a position's weights, i64, where each cell has one or two of them, side by side."""
+    words = len(cgutils.unpack_tuple(builder, player))
+    element, wide = (_I16, _I32) if weights == 1 else (ir.VectorType(_I16, weights), ir.VectorType(_I32, weights))
+
+    start_place = builder.add(builder.shl(num_empties, ir.Constant(_I64, 2)), ir.Constant(_I64, starts_at(words)))
+    start = builder.sext(_load(builder, data, start_place, _I32), _I64)
+    turn_cell = builder.sext(_load(builder, data, builder.add(start_place, ir.Constant(_I64, 2)), _I32), _I64)
+    table = builder.bitcast(builder.gep(data, [ir.Constant(_I64, cells_at(words))]), element.as_pointer())
+    block = builder.gep(table, [start])
+
+    # Taking lanes one by one ran as fast as gathers of AVX2, and within 5 % of going through memory.
+    sums = [ir.Constant(wide, None)] * _NUM_SUMS
+    for number, cell in enumerate([turn_cell, *more_cells]):
+        sums[number % _NUM_SUMS] = builder.add(sums[number % _NUM_SUMS], _load_weights(builder, block, cell, wide))
+    for cells in _cells(builder, player, opponent, words, data):
+        for lane in range(VECTOR_LANES):
+            cell = builder.zext(builder.extract_element(cells, ir.Constant(_I32, lane)), _I64)
+            sums[lane % _NUM_SUMS] = builder.add(sums[lane % _NUM_SUMS], _load_weights(builder, block, cell, wide))
+    total = reduce(builder.add, sums)
+    totals = [total] if weights == 1 else [builder.extract_element(total, _I32(place)) for place in range(weights)]
+    return [builder.sext(total, _I64) for total in totals]
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
@@ -85,23 +111,24 @@ def _sum_weights(typing_context: Any, player: Any, opponent: Any, num_empties: A
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         player, opponent, num_empties, packed = arguments
         data = _data(context, builder, signature.args[3], packed)
-        words = signature.args[0].count
-
-        start_place = builder.add(builder.shl(num_empties, ir.Constant(_I64, 2)), ir.Constant(_I64, starts_at(words)))
-        start = builder.sext(_load(builder, data, start_place, _I32), _I64)
-        turn_cell = builder.sext(_load(builder, data, builder.add(start_place, ir.Constant(_I64, 2)), _I32), _I64)
-        block = builder.gep(data, [builder.add(start, ir.Constant(_I64, cells_at(words)))])
-
-        # Taking lanes one by one ran as fast as gathers of AVX2, and within 5 % of going through memory.
-        sums = [_load_weight(builder, block, turn_cell), *[ir.Constant(_I32, 0)] * (_NUM_SUMS - 1)]
-        for cells in _cells(builder, player, opponent, words, data):
-            for lane in range(VECTOR_LANES):
-                cell = builder.zext(builder.extract_element(cells, ir.Constant(_I32, lane)), _I64)
-                weight = _load_weight(builder, block, cell)
-                sums[lane % _NUM_SUMS] = builder.add(sums[lane % _NUM_SUMS], weight)
-        return builder.sext(reduce(builder.add, sums), _I64)
+        return _emit_sums(builder, player, opponent, num_empties, [], data, 1)[0]
 
     return types.int64(player, opponent, types.int64, packed), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
+def _sum_pairs(typing_context: Any, player: Any, opponent: Any, num_empties: Any, more_cells: Any, packed: Any) -> Any:
+    if not _is_typed(player, opponent, packed) or more_cells.dtype != types.int64:
+        return None
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        player, opponent, num_empties, more_cells, packed = arguments
+        more = cgutils.unpack_tuple(builder, more_cells)
+        data = _data(context, builder, signature.args[4], packed)
+        sums = _emit_sums(builder, player, opponent, num_empties, more, data, 2)
+        return context.make_tuple(builder, signature.return_type, sums)
+
+    return types.UniTuple(types.int64, 2)(player, opponent, types.int64, more_cells, packed), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
@@ -124,6 +151,10 @@ def _write_cells(typing_context: Any, player: Any, opponent: Any, packed: Any, c
 # The sum of a position's weights, in units of 1/UNIT disc, given the number of its empty squares and the array of
 # `Layout.packed`.
 sum_weights: Callable[[Bitboard, Bitboard, int, np.ndarray], int] = _sum_weights
+
+# The same where each cell has two weights, side by side: the sum of the first ones, and that of the second ones. Some
+# more cells of the stage's block are told, and summed too.
+sum_pairs: Callable[[Bitboard, Bitboard, int, tuple[int, int], np.ndarray], tuple[int, int]] = _sum_pairs
 
 # Writes the cells of a position's features within a block; the array, int32, has a place for each lane, V·16.
 write_cells: Callable[[Bitboard, Bitboard, np.ndarray, np.ndarray], None] = _write_cells

@@ -1,8 +1,9 @@
 """Where the weights of an n-tuple evaluation lie: stages, cells, and the one array that kernels take.
 
 A stage is a few numbers of empty squares; it has a block of cells, one for each index of each pattern, and before them
-a cell that stays zero and one for each number of empty squares of the stage (whose turn comes last matters). Cells that
-share a weight are places of one number, so the weights of a stage are an array of fewer entries than the block has.
+a cell that stays zero and one for each number of empty squares of the stage (whose turn comes last matters). Where the
+layout counts moves, there follow cells for each number of the mover's moves and of the other side's. Cells that share a
+weight are places of one number, so the weights of a stage are an array of fewer entries than the block has.
 
 Kernels take one array, since each costs a recursive kernel seven machine words a call. Its elements are 16 bits wide:
 
@@ -18,6 +19,7 @@ V vectors of 16 lanes hold the features, G groups of four bits the board.
 
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +31,8 @@ VECTOR_LANES = 16  # 16 indices of 16 bits
 GROUP_BITS = 4
 NUM_VECTORS = {1: 3, 2: 4}  # by the number of words
 NUM_GROUPS = {1: 16, 2: 25}
+
+MOST_MOVES = 31  # more of them count as so many
 
 _NUM_STAGES = 16  # about: 4 empty squares a stage on 8×8
 
@@ -53,6 +57,7 @@ class Layout:
     """The cells of a board of `size` columns."""
 
     size: int
+    counts_moves: bool = False
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -87,13 +92,23 @@ class Layout:
         return self.num_squares - num_discs
 
     @property
+    def move_cells(self) -> tuple[int, int]:
+        """The cells of a block for no moves of the mover and of the other side; behind each are up to MOST_MOVES."""
+        return 1 + self.stage_width, 1 + self.stage_width + MOST_MOVES + 1
+
+    @property
+    def _num_counts(self) -> int:
+        """The cells of a block, but the first, that stand before those of patterns."""
+        return self.stage_width + (2 * (MOST_MOVES + 1) if self.counts_moves else 0)
+
+    @property
     def _counted(self) -> np.ndarray:
         return np.maximum(np.arange(self.num_squares + 1) - 1, 0)
 
     @cached_property
     def pattern_starts(self) -> tuple[int, ...]:
         """The first cell of each pattern within a block, and the number of cells of a block."""
-        starts = [1 + self.stage_width]
+        starts = [1 + self._num_counts]
         for pattern in self.patterns:
             starts.append(starts[-1] + pattern.num_indices)
         return tuple(starts)
@@ -106,7 +121,7 @@ class Layout:
     @cached_property
     def weight_of_cell(self) -> np.ndarray:
         """The weight of each cell of a block but the first, int64 [num_cells - 1], in 0..num_weights - 1."""
-        first = np.arange(self.stage_width)
+        first = np.arange(self._num_counts)
         least = [
             start - 1 + pattern.least_indices
             for pattern, start in zip(self.patterns, self.pattern_starts, strict=False)
@@ -119,6 +134,14 @@ class Layout:
         """The number of weights of a stage."""
         return int(self.weight_of_cell.max()) + 1
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """What a manifest tells of the layout: where it differs, weights are others."""
+        return {
+            "patterns": {pattern.name: list(pattern.squares) for pattern in self.patterns},
+            "stage_width": self.stage_width,
+        }
+
     @staticmethod
     def rounded(weights: np.ndarray) -> np.ndarray:
         """Returns weights in discs in units of 1/UNIT, int16; one beyond ±128 discs is cut to that."""
@@ -129,9 +152,9 @@ class Layout:
     def packed(self, weights: np.ndarray) -> np.ndarray:
         """Returns the array that kernels take, int16, read-only, of weights in discs [num_stages, num_weights].
 
-        They are rounded as by `rounded`.
+        They are rounded as by `rounded`. A last axis of two gives each cell two weights, side by side.
         """
-        cells = np.zeros((self.num_stages, self.num_cells), np.int16)
+        cells = np.zeros((self.num_stages, self.num_cells, *weights.shape[2:]), np.int16)
         cells[:, 1:] = self.rounded(weights)[:, self.weight_of_cell]
         packed = np.concatenate([self.header, cells.ravel()])
         packed.flags.writeable = False
@@ -165,6 +188,6 @@ class Layout:
 
 
 @cache
-def layout_of(size: int) -> Layout:
+def layout_of(size: int, counts_moves: bool = False) -> Layout:
     """Returns the layout of boards of `size` columns; its arrays are made once."""
-    return Layout(size)
+    return Layout(size, counts_moves)

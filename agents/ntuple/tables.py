@@ -69,8 +69,7 @@ def write_tables(folder: Path, tables: Tables, commit: str | None = None) -> Non
         "format_version": FORMAT_VERSION,
         "kind": _KIND,
         "variant": asdict(tables.variant),
-        "patterns": _patterns(tables.layout),
-        "stage_width": tables.layout.stage_width,
+        **tables.layout.described,
         "files": {_FILE: digest_of(content)},
         "error_model": tables.error_model.tolist(),
         "trained_with": dict(tables.trained_with),
@@ -97,7 +96,7 @@ def read_tables(folder: Path) -> Tables:
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} describes no {_WHAT} that can be used: {error}") from None
     layout = layout_of(variant.size)
-    if manifest.get("patterns") != _patterns(layout) or manifest.get("stage_width") != layout.stage_width:
+    if any(manifest.get(name) != told for name, told in layout.described.items()):
         raise CheckpointError(f"{path} tells of other patterns or stages than this version of reversi-lab has")
     weights = _read_weights(folder / _FILE, digest, layout)
     return Tables(variant, weights, trained_with, np.array(error_model, np.float64))
@@ -136,7 +135,3 @@ def _checked_terms(found: object) -> list[float]:
 
 def _shape(layout: Layout) -> tuple[int, int]:
     return layout.num_stages, layout.num_weights
-
-
-def _patterns(layout: Layout) -> dict[str, list[int]]:
-    return {pattern.name: list(pattern.squares) for pattern in layout.patterns}
