@@ -1,6 +1,6 @@
 """Checkpoints: a folder with what was learned, what it was trained for, and whatever a trainer wants back.
 
-    model.safetensors     a network's weights, or
+    model.safetensors     a network's weights, be it residual or of n-tuples, or
     tables/               the tables of n-tuples, see `agents.ntuple.tables`
     config.yaml           the run's resolved configuration, for people
     trainer.safetensors   optimizer and replay, where training may go on from here
@@ -28,6 +28,7 @@ from agents.manifest import (
     CheckpointError,
     check_file,
     file_digest,
+    read_bytes,
     read_json,
     read_text,
     versions_of,
@@ -35,6 +36,8 @@ from agents.manifest import (
 from agents.mcts import MCTSAgent, MCTSConfig
 from agents.networks.published import AUTO, publish
 from agents.networks.residual import ResidualConfig, ResidualNetwork
+from agents.ntuple.layout import layout_of
+from agents.ntuple.network import TupleNetwork
 from agents.ntuple.tables import Tables, read_tables, write_tables
 from agents.runs import (
     CONFIG,
@@ -49,7 +52,9 @@ from agents.runs import (
 from reversi_env import Variant
 from reversi_env.durable import new_folder
 
-Network: TypeAlias = ResidualNetwork | Tables
+Network: TypeAlias = ResidualNetwork | TupleNetwork | Tables
+
+_LARGEST_TUPLES = 1 << 26  # bytes of their weights; those of 10×10 have 18 MB
 
 
 @dataclass
@@ -75,6 +80,8 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         try:
             if isinstance(network, Tables):
                 write_tables(temporary / TABLES, network, checkpoint.commit)
+            elif isinstance(network, TupleNetwork):
+                (temporary / MODEL).write_bytes(network.to_bytes())
             else:
                 save_file(_contiguous(network.state_dict()), temporary / MODEL)
             if checkpoint.trainer_counters:
@@ -103,33 +110,28 @@ def read_checkpoint(folder: Path, with_trainer: bool = False) -> Checkpoint:
     """
     manifest = checkpoint_manifest(folder)
     files = manifest["files"]
-    is_ntuple = manifest["network"].get("kind") == "ntuple"
-    if not is_ntuple and manifest["format_version"] < 2:
+    kind = manifest["network"].get("kind")
+    if kind == "residual" and manifest["format_version"] < 2:
         raise CheckpointError(
             f"{folder} has format version 1, whose networks tell a value where today's tell win, draw and loss; "
             "the reversi-lab that wrote it reads it"
         )
     trainer_files = [TRAINER_TENSORS, TRAINER_COUNTERS] if with_trainer else []
-    for name in [f"{TABLES}/{MANIFEST}" if is_ntuple else MODEL, CONFIG, *trainer_files]:
+    for name in [f"{TABLES}/{MANIFEST}" if kind == "ntuple" else MODEL, CONFIG, *trainer_files]:
         if name not in files:
             what = "trainer state, so training cannot go on from it" if name in trainer_files else name
             raise CheckpointError(f"the checkpoint {folder} holds no {what}")
         check_file(folder / name, files[name])
     try:
         variant = Variant(**manifest["variant"])
-        network_config = None if is_ntuple else _residual_config(manifest["network"])
+        network = _read_network(folder, manifest["network"], variant)
+    except CheckpointError:
+        raise
     except (TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{folder / MANIFEST} describes no network or variant that can be used: {error}"
         ) from None
-    checkpoint = Checkpoint(
-        network=_read_network(folder / MODEL, network_config) if network_config else read_tables(folder / TABLES),
-        variant=variant,
-        config_yaml=read_text(folder / CONFIG),
-        commit=manifest.get("commit"),
-    )
-    if isinstance(checkpoint.network, Tables) and checkpoint.network.variant != variant:
-        raise CheckpointError(f"{folder / TABLES} is for {checkpoint.network.variant.name}, its checkpoint for another")
+    checkpoint = Checkpoint(network, variant, read_text(folder / CONFIG), manifest.get("commit"))
     if with_trainer:
         try:
             checkpoint.trainer_tensors = load_file(folder / TRAINER_TENSORS)
@@ -161,19 +163,44 @@ def _described(network: Network) -> dict[str, Any]:
     """Returns what the manifest tells of a network."""
     if isinstance(network, Tables):
         return {"kind": "ntuple"}  # the tables have a manifest of their own
+    if isinstance(network, TupleNetwork):
+        return {"kind": "tuples", **network.layout.described}
     return {"kind": "residual", **asdict(network.config)}
 
 
-def _residual_config(described: Mapping[str, Any]) -> ResidualConfig:
-    """Returns the sizes of a residual network; raises ValueError or TypeError where it is none."""
-    kind, sizes = described.get("kind"), dict(described)
-    sizes.pop("kind", None)
-    if kind != "residual":
-        raise ValueError(f"a network of kind {kind!r} is not known here; 'residual' and 'ntuple' are")
-    return ResidualConfig(**sizes)
+def _read_network(folder: Path, described: Mapping[str, Any], variant: Variant) -> Network:
+    """Returns the network that a manifest describes; raises ValueError or TypeError where it describes none."""
+    sizes = dict(described)
+    match sizes.pop("kind", None):
+        case "residual":
+            return _read_residual(folder / MODEL, ResidualConfig(**sizes))
+        case "tuples":
+            return _read_tuples(folder / MODEL, sizes, variant)
+        case "ntuple":
+            tables = read_tables(folder / TABLES)
+            if tables.variant != variant:
+                raise CheckpointError(f"{folder / TABLES} is for {tables.variant.name}, its checkpoint for another")
+            return tables
+        case kind:
+            raise ValueError(f"a network of kind {kind!r} is not known here; 'residual', 'tuples' and 'ntuple' are")
 
 
-def _read_network(path: Path, config: ResidualConfig) -> ResidualNetwork:
+def _read_tuples(path: Path, described: Mapping[str, Any], variant: Variant) -> TupleNetwork:
+    layout = layout_of(variant.size, counts_moves=True)
+    if described != layout.described:
+        raise ValueError("it has other patterns or stages than those of this version of reversi-lab")
+    try:
+        network = TupleNetwork.from_bytes(read_bytes(path, _LARGEST_TUPLES))
+    except CheckpointError:
+        raise
+    except ValueError as error:
+        raise CheckpointError(f"{path} cannot be used: {error}") from None
+    if network.size != variant.size:
+        raise CheckpointError(f"{path} is for {network.size} columns, its checkpoint for {variant.size}")
+    return network
+
+
+def _read_residual(path: Path, config: ResidualConfig) -> ResidualNetwork:
     """Returns the network of that size with the weights of a file; shapes are compared before anything is loaded."""
     with torch.device("meta"):  # shapes without memory
         network = ResidualNetwork(config)

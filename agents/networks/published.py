@@ -3,9 +3,10 @@
     torch, torch-half            float32 on any device, float16 on a CUDA device
     onnx, onnx-int8              ONNX Runtime on a CPU, in float32 or eight-bit integers
     openvino, openvino-int8      OpenVINO on a CPU, likewise
+    tuples                       kernels, for networks of n-tuples and for nothing else
 
-`auto` takes the fastest of those that are installed. What is handed out is first compared with torch in float32, and
-replaced by what is closer where it strays too far.
+`auto` takes the fastest of those that are installed. What is handed out of a residual network is first compared with
+torch in float32, and replaced by what is closer where it strays too far.
 """
 
 import hashlib
@@ -19,6 +20,8 @@ import numpy as np
 
 from agents.networks.inference import Backend, NetworkEvaluator, ask, planes_of
 from agents.networks.runtimes import OnnxBackend, OpenVinoBackend, advice, is_installed
+from agents.ntuple.network import TupleNetwork
+from agents.ntuple.policy import TupleEvaluator
 from reversi_env import Variant
 from reversi_env.datasets import GameDataset, PositionDataset
 from reversi_env.naming import UsageError, one_of
@@ -37,6 +40,7 @@ CLOSER = {  # what takes a backend's place where it strays too far from torch in
     "openvino-int8": "openvino",
 }
 BACKENDS = ("torch", *CLOSER)
+TUPLES = "tuples"
 
 Positions: TypeAlias = tuple[np.ndarray, np.ndarray]  # player and opponent, uint64 [n, W]
 
@@ -97,7 +101,7 @@ class Published:
     """A network as bytes, for a backend."""
 
     backend: str
-    data: bytes  # an ONNX file, or for torch a safetensors file; both are data, of which nothing is run
+    data: bytes  # an ONNX file, or for torch and tuples a safetensors file; all are data, of which nothing is run
     device: str = "cpu"  # where torch runs it
     digest: str = ""  # SHA-256 of the data, made where none is given
     report: PublishReport | None = field(default=None, compare=False)
@@ -106,18 +110,20 @@ class Published:
         if not self.digest:
             object.__setattr__(self, "digest", hashlib.sha256(self.data).hexdigest())
 
-    def evaluator(self) -> NetworkEvaluator:
+    def evaluator(self) -> NetworkEvaluator | TupleEvaluator:
         """Returns an evaluator of the network.
 
         Raises ValueError where the bytes are not those that were published, or no network, and UsageError where this
         process lacks a library or the device.
         """
+        if self.backend == TUPLES:
+            self._check()
+            return TupleEvaluator(TupleNetwork.from_bytes(self.data))
         return NetworkEvaluator(self.make_backend())
 
     def make_backend(self) -> Backend:
-        """Returns what runs the network; raises as `evaluator`."""
-        if hashlib.sha256(self.data).hexdigest() != self.digest:
-            raise ValueError(f"the {len(self.data):,} bytes of a published network are not those that were sent")
+        """Returns what runs a residual network; raises as `evaluator`."""
+        self._check()
         try:
             return self._read()
         except UsageError:  # a library or a device is missing
@@ -127,6 +133,11 @@ class Published:
             raise ValueError(
                 f"{len(self.data):,} bytes are no network that {self.backend} can run: {reason}"
             ) from error
+
+    def _check(self) -> None:
+        """Raises ValueError where the bytes are not those that were published."""
+        if hashlib.sha256(self.data).hexdigest() != self.digest:
+            raise ValueError(f"the {len(self.data):,} bytes of a published network are not those that were sent")
 
     def _read(self) -> Backend:
         if self.backend.startswith("onnx"):
@@ -179,7 +190,7 @@ def _missing(backend: str) -> list[str]:
 
 
 def publish(
-    network: "ResidualNetwork",
+    network: "ResidualNetwork | TupleNetwork",
     variant: Variant,
     backend: str = AUTO,
     calibration: Positions | None = None,
@@ -190,9 +201,11 @@ def publish(
     """Returns the network as it is now for a backend, see `choose`, whose answers are close to torch's in float32.
 
     They are compared on the calibration positions, by default some of random games, which also tell the range of
-    integers. What strays too far is replaced, logged and reported. Raises ValueError where the network's answer is not
-    a number, and UsageError where a library is missing.
+    integers. What strays too far is replaced, logged and reported. N-tuples are only rounded. Raises ValueError where
+    the network's answer is not a number, and UsageError where a library is missing, or n-tuples shall run on a backend.
     """
+    if isinstance(network, TupleNetwork):
+        return _publish_tuples(network, backend)
     from agents.networks.onnx_graph import noted_ranges, to_onnx
     from agents.networks.torch_backend import TorchBackend, to_safetensors
 
@@ -225,6 +238,15 @@ def publish(
         _LOG.warning("%s", strayed[-1])
         name = CLOSER[name]
     return replace(published, report=PublishReport(choice, deviation, tuple(strayed), time.perf_counter() - began))
+
+
+def _publish_tuples(network: TupleNetwork, backend: str) -> Published:
+    if backend != AUTO:
+        raise UsageError(f"n-tuples run in kernels and on no backend; leave out backend={backend}")
+    began = time.perf_counter()
+    published = Published(TUPLES, network.to_bytes())
+    choice = Choice(TUPLES, "n-tuples run in kernels")
+    return replace(published, report=PublishReport(choice, Deviation(0.0, 0.0, 0.0), (), time.perf_counter() - began))
 
 
 def _deviation(

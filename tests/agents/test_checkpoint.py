@@ -6,6 +6,7 @@ import os
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -24,6 +25,8 @@ from agents.runs import (
     set_aside_after,
 )
 from reversi_env import Position, Variant
+from reversi_env.naming import UsageError
+from tests.agents.tuples_by_hand import answer_by_hand, random_network
 
 SMALL = ResidualConfig(num_channels=8, num_blocks=1, num_head_channels=4)
 
@@ -160,6 +163,55 @@ def test_tables_of_another_variant_are_refused(checkpoint, tmp_path):
     write_checkpoint(tmp_path / "other", replace(checkpoint, network=tables, variant=Variant(4, goal="fewest")))
     with pytest.raises(CheckpointError, match="tables is for othello-4x4, its checkpoint for another"):
         read_checkpoint(tmp_path / "other")
+
+
+@pytest.fixture
+def tuples(checkpoint, tmp_path):
+    """A checkpoint of n-tuples for 6×6 where the fewest discs win."""
+    network = random_network(6).copy()
+    write_checkpoint(tmp_path / "tuples", replace(checkpoint, network=network))
+    return tmp_path / "tuples"
+
+
+def test_a_network_of_tuples_comes_back_and_is_an_agent(tuples):
+    loaded = read_checkpoint(tuples, with_trainer=True)
+    for name in ("weights", "logit_per_disc", "spread"):
+        assert (getattr(loaded.network, name) == getattr(random_network(6), name)).all(), name
+    assert loaded.trainer_counters == {"iteration": 3}
+    agent, position = agents.load(tuples, num_simulations="1"), Position(loaded.variant)
+    assert agent.variant == loaded.variant
+    policy, value, _ = answer_by_hand(position, random_network(6))
+    decision = agent.intuition(position)
+    assert decision.policy == pytest.approx(policy, abs=1e-4)
+    assert decision.value == pytest.approx(value, abs=1e-4)
+    assert agents.load(tuples, num_simulations="30").analyze(position).num_nodes == 30
+    with pytest.raises(ValueError, match="fewest"):
+        agent.select(Position(Variant(6)), np.random.default_rng(0))
+    with pytest.raises(UsageError, match="on no backend; leave out backend=onnx"):
+        agents.make(f"{tuples}:backend=onnx")
+
+
+def test_tuples_of_other_patterns_are_refused(tuples):
+    network = json.loads((tuples / "manifest.json").read_text())["network"]
+    edit_manifest(tuples, network=network | {"stage_width": 3})
+    with pytest.raises(CheckpointError, match=r"manifest\.json describes no network .*: it has other patterns"):
+        read_checkpoint(tuples)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"nothing", r"model\.safetensors cannot be used: it is no file of weights"),
+        (random_network(4).to_bytes(), r"model\.safetensors is for 4 columns, its checkpoint for 6"),
+        (bytes(1 << 26) + b"1", r"model\.safetensors has more than \d+ bytes"),
+    ],
+)
+def test_weights_of_tuples_that_do_not_fit_are_refused(tuples, content, fault):
+    (tuples / "model.safetensors").write_bytes(content)
+    files = json.loads((tuples / "manifest.json").read_text())["files"]
+    edit_manifest(tuples, files=files | {"model.safetensors": file_digest(tuples / "model.safetensors")})
+    with pytest.raises(CheckpointError, match=fault):
+        read_checkpoint(tuples)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "model.safetensors"])

@@ -1,6 +1,7 @@
 """Networks of n-tuples: answers against plain sums over features, symmetries, bytes that come back or are refused."""
 
 import math
+import pickle
 from functools import cache
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load, save
 from scipy.stats import norm
 
+from agents.networks.published import Published, publish
 from agents.ntuple.network import TupleNetwork
 from agents.ntuple.policy import TupleEvaluator, expected_result
 from reversi_env import Position, Variant, random_games
@@ -153,3 +155,16 @@ def test_weights_that_are_not_finite_are_no_network() -> None:
     weights = np.full_like(random_network(4).weights, math.inf)
     with pytest.raises(ValueError, match="weights holds a number that is not finite"):
         TupleNetwork(weights, random_network(4).logit_per_disc, random_network(4).spread)
+
+
+def test_what_is_published_answers_as_the_network_does() -> None:
+    position = Position(Variant(6))
+    published = publish(random_network(6), position.variant)
+    assert (published.backend, published.data) == ("tuples", random_network(6).to_bytes())
+    sent = pickle.loads(pickle.dumps(published))
+    player, opponent = np.array([position.player]), np.array([position.opponent])
+    policy, value = sent.evaluator()(player, opponent, position.variant)
+    assert (policy[0] == ask(random_evaluator(6), position)[0]).all()
+    assert value[0] == ask(random_evaluator(6), position)[1]
+    with pytest.raises(ValueError, match="are not those that were sent"):
+        Published(published.backend, published.data[:-1], digest=published.digest).evaluator()
