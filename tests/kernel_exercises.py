@@ -33,6 +33,7 @@ from experiments.training.ntuple_games import Style, predicted, self_play, share
 from experiments.training.ntuple_learner import NTupleLearner
 from experiments.training.replay import Replay, ReplayConfig, Samples
 from experiments.training.self_play import SelfPlayConfig, play_games
+from experiments.training.tuple_learner import TupleLearner, TupleLearnerConfig
 from reversi_env import Batch, Position, ReversiEnv, Variant, jit, perft, random_games
 from reversi_env.datasets import PositionDataset
 from reversi_env.encoding import NUM_PLANES, write_planes
@@ -271,7 +272,7 @@ def self_play_of_tables() -> object:
 
 
 def replays() -> object:
-    """Draws the start as a training step takes it."""
+    """Draws the start as a training step takes it, and lets n-tuples learn from it."""
     seen: list[object] = []
     for variant in VARIANTS:
         start, num_rows = Position(variant), 3
@@ -292,6 +293,8 @@ def replays() -> object:
         replay.add(samples)
         batch = replay.draw(8, np.random.default_rng(1))
         seen.append([array.tolist() for array in (batch.planes, batch.legal, batch.policy, batch.owner)])
+        learner = TupleLearner(TupleNetwork.new(variant.size), TupleLearnerConfig(batch_size=8))
+        seen.append(learner.learn(replay, 1, 0.0, np.random.default_rng(1), lambda: None))
     return seen
 
 
