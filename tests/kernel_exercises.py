@@ -20,6 +20,7 @@ from agents.evaluation import error_model_of, evaluate, evaluation_of, learned_e
 from agents.explain import explain
 from agents.mcts import MCTSAgent, MCTSConfig
 from agents.mcts.cache import CachedEvaluator
+from agents.mcts.evaluators import InDiscs, Playouts
 from agents.networks.inference import NUM_RESULTS, NetworkEvaluator
 from agents.ntuple.layout import layout_of
 from agents.ntuple.network import TupleNetwork
@@ -240,13 +241,14 @@ def _know_nothing(player: np.ndarray, opponent: np.ndarray, variant: Variant) ->
 
 
 def evaluators() -> object:
-    """Asks a network that knows nothing, and what remembers its answers."""
+    """Asks a network that knows nothing, what remembers its answers, random playouts and an evaluation in discs."""
     seen: list[object] = []
     for variant in VARIANTS:
         start = Position(variant)
-        boards = (np.array([discs] * 2) for discs in (start.player, start.opponent))
+        boards = [np.array([discs] * 2) for discs in (start.player, start.opponent)]
         cached = CachedEvaluator(NetworkEvaluator(_LogitsOfNothing()), 8)
-        seen.append([array.tolist() for array in cached(*boards, variant)])
+        for evaluator in (cached, Playouts(2), InDiscs("mobility")):
+            seen.append([array.tolist() for array in evaluator(*boards, variant)])
     return seen
 
 

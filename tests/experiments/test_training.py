@@ -135,6 +135,8 @@ def test_runs_that_begin_in_one_second_have_folders_of_their_own(tmp_path):
         (["search.temperature=inf"], 2, "temperature must be above 0 and finite, got inf"),
         (["search.puct_constant=nan"], 2, "puct_constant must be above 0 and finite, got nan"),
         (["evaluation.search.num_simulations=10000000000"], 2, "num_simulations must be from 1 to 4,000,000"),
+        (["search=gumbel", "self_play.reuses_tree=true"], 2, "self_play.reuses_tree is for search.root=puct"),
+        (["self_play.full_share=0.5", "self_play.quick_simulations=32"], 2, "must be less than search.num_simulations"),
         (["learner.learning_rate=1e38"], 2, "learning_rate must be above 0 and at most 1"),
         (["learner.samples_per_position=inf"], 2, "samples_per_position must be above 0 and finite"),
         (["learner.result_weight=inf"], 2, "result_weight must be at least 0 and finite"),
