@@ -12,7 +12,7 @@ Priors stand for logits: prior · exp(σ) is proportional to exp(logit + σ).
 import numpy as np
 
 from agents.mcts.noise import draw_gumbel
-from agents.mcts.tree import LEAST_PRIOR, MOST_EDGES, Tree, mean_value, root_of, swap_edges
+from agents.mcts.tree import LEAST_PRIOR, MOST_EDGES, Tree, is_lost, mean_value, root_of, swap_edges
 from reversi_env.jit import kernel
 
 
@@ -96,12 +96,14 @@ def _weigh(tree: Tree, node: int, value_scale: float, visit_offset: float) -> tu
 
 @kernel
 def best_by_improved_policy(tree: Tree, node: int, value_scale: float, visit_offset: float) -> int:
-    """Returns the edge whose share of visits lacks most to the improved policy; the first of equals."""
+    """Returns the edge whose share of visits lacks most to the improved policy, the first of equals; no lost one."""
     record = tree.nodes[node]
     first = int(record.first_edge)
     total, of_untaken = _weigh(tree, node, value_scale, visit_offset)
     best, best_lack = first, -np.inf
     for index in range(record.num_taken):
+        if is_lost(tree, first + index):
+            continue
         lack = tree.weights[index] / total - tree.edges[first + index].visits / (1 + record.visits)
         if lack > best_lack:
             best, best_lack = first + index, lack

@@ -102,14 +102,16 @@ def check_tree(
             assert all(edge.prior == policy[0, edge.action] for edge in node.edges)
         assert sum(edge.prior for edge in node.edges) == pytest.approx(1, abs=1e-5)
         assert node.visits == sum(edge.visits for edge in node.edges)
-        _check_edges(node, position, evaluate, config)
-        untaken = [edge.prior for edge in node.edges if edge.child is None]
         is_by_noise = node is root and config.root == "gumbel"
+        _check_edges(node, position, evaluate, config, is_by_noise)
+        untaken = [edge.prior for edge in node.edges if edge.child is None]
         assert not untaken or untaken[0] == max(untaken) or is_by_noise
         _check_proof(node, float(value[0]), config)
 
 
-def _check_edges(node: ReadNode, position: Position, evaluate: Evaluator, config: MCTSConfig) -> None:
+def _check_edges(
+    node: ReadNode, position: Position, evaluate: Evaluator, config: MCTSConfig, is_by_schedule: bool
+) -> None:
     is_taken = [edge.child is not None for edge in node.edges]
     assert is_taken == sorted(is_taken, reverse=True)
     for edge in node.edges:
@@ -125,8 +127,11 @@ def _check_edges(node: ReadNode, position: Position, evaluate: Evaluator, config
             _, value = evaluate(*(np.array([board], np.uint64) for board in child.boards), position.variant)
             total = -float(value[0]) - sum(beyond.total for beyond in child.edges) - num_ended * child.value
         else:
-            assert edge.visits >= 1
+            num_ended = edge.visits - 1
+            assert num_ended >= 0
             total = -child.value * edge.visits
+        if edge.is_proven and child.value == 1 and not is_by_schedule:
+            assert num_ended == 0  # nothing is to be found in what is lost for certain
         assert edge.total == pytest.approx(total, abs=1e-3 + 1e-5 * edge.visits)
 
 
