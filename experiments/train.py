@@ -34,7 +34,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 import agents
 from agents.checkpoint import read_checkpoint
-from agents.manifest import CheckpointError
+from agents.manifest import MANIFEST, CheckpointError
 from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig
 from agents.runs import find_checkpoint, set_aside_after
@@ -43,13 +43,20 @@ from experiments.cli import DONE, INTERRUPTED
 from experiments.evaluation import print_table
 from experiments.match import MatchError, draw_openings
 from experiments.stopping import stopped_by_signals
+from experiments.training.actors import ActorsConfig
 from experiments.training.algorithms import make_algorithm
 from experiments.training.config import UNUSED_KEYS, EvaluationConfig, ScheduleConfig, TrainConfig, VariantConfig
 from experiments.training.display import display
 from experiments.training.interruption import Interrupted, TrainingError
 from experiments.training.learner import LearnerConfig
-from experiments.training.replay import REPLAY, check_shards
-from experiments.training.run_folder import holds_nothing, make_run_folder, write_config, write_facts
+from experiments.training.run_folder import (
+    alone_in,
+    find_resumed,
+    holds_nothing,
+    make_run_folder,
+    write_config,
+    write_facts,
+)
 from experiments.training.self_play import SelfPlayConfig
 from experiments.training.trainer import Trainer
 from reversi_env.naming import UnknownNameError
@@ -61,6 +68,7 @@ SCHEMAS: dict[str, tuple[str | None, type]] = {
     "mcts_schema": ("search", MCTSConfig),
     "learner_schema": ("learner", LearnerConfig),
     "self_play_schema": ("self_play", SelfPlayConfig),
+    "actors_schema": ("actors", ActorsConfig),
     "schedule_schema": ("schedule", ScheduleConfig),
     "evaluation_schema": ("evaluation", EvaluationConfig),
 }
@@ -92,17 +100,22 @@ def main(arguments: Sequence[str]) -> int:
     opponents = [agents.make(spec) for spec in config.evaluation.opponents]
     if opponents:  # hours before the first evaluation
         draw_openings(config.variant.to_variant(), 1, config.seed)
-    checkpoint = _whole_checkpoint(Path(config.resume)) if config.resume is not None else None
-    resumed = read_checkpoint(checkpoint, with_trainer=True) if checkpoint else None
-    with _as_training_errors(config):
-        algorithm = make_algorithm(config)
-    with _stopping() as on_stop, _run_folder(config, label) as folder, display(folder, config) as report:
+    with contextlib.ExitStack() as stack:
+        on_stop = stack.enter_context(_stopping())
+        folder = stack.enter_context(_run_folder(config, label, config_yaml))
+        checkpoint = find_resumed(folder) if config.resume is not None else None
+        resumed = read_checkpoint(checkpoint, with_trainer=True) if checkpoint else None
+        with _as_training_errors(config):
+            algorithm = stack.enter_context(contextlib.closing(make_algorithm(config, checkpoint is None)))
+        report = stack.enter_context(display(folder, config))
         with _as_training_errors(config):
             trainer = Trainer(algorithm, config_yaml, folder, opponents, resumed, report)
         on_stop.append(trainer.stop)
         if checkpoint:
             for damaged in set_aside_after(checkpoint):
                 report.say(f"going on from {checkpoint}; the newer one is damaged and set aside as {damaged}")
+        elif config.resume is not None:
+            report.say(f"{folder} has no checkpoint yet; beginning anew")
         write_config(folder, config_yaml)
         try:
             with _as_training_errors(config):
@@ -122,21 +135,19 @@ def main(arguments: Sequence[str]) -> int:
     return DONE
 
 
-def _whole_checkpoint(run: Path) -> Path:
-    """Returns the newest checkpoint of a run that is undamaged, and so are the positions that it needs."""
-    return find_checkpoint(run, lambda checkpoint: check_shards(checkpoint, run / REPLAY))
-
-
 @contextlib.contextmanager
-def _run_folder(config: TrainConfig, label: str) -> Iterator[Path]:
-    """Gives the run's folder; a new one that ends with nothing to keep is taken away again."""
+def _run_folder(config: TrainConfig, label: str, config_yaml: str) -> Iterator[Path]:
+    """Gives the run's folder, to this process alone; a new one that ends with nothing to keep is taken away again."""
     if config.resume is not None:
-        yield Path(config.resume)
+        with alone_in(Path(config.resume)):
+            yield Path(config.resume)
         return
     folder = make_run_folder(Path(config.runs), config.name, label)
     try:
-        write_facts(folder)
-        yield folder
+        with alone_in(folder):
+            write_config(folder, config_yaml)  # with which it can go on from here
+            write_facts(folder)
+            yield folder
     finally:
         if holds_nothing(folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -257,9 +268,11 @@ def _keys(config: DictConfig, prefix: str = "") -> set[str]:
 
 def _resumed_config(folder: Path, parsed: Sequence[Override]) -> DictConfig:
     """Returns the configuration of a run with single values changed."""
-    if find_checkpoint(folder) == folder:  # which first says where there is no run
-        raise UsageError(f"{folder} is a checkpoint; resume is the folder of a run, such as runs/x")
     path = folder / "config.yaml"
+    if (folder / MANIFEST).is_file():
+        raise UsageError(f"{folder} is a checkpoint; resume is the folder of a run, such as runs/x")
+    if not path.is_file():
+        find_checkpoint(folder)  # says where there is no run
     try:
         saved = OmegaConf.load(path)
         if not isinstance(saved, DictConfig) or not saved:

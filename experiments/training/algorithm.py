@@ -100,6 +100,9 @@ class Algorithm(ABC):
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Takes up what `tensors` gave, network and counters being there; raises ValueError for what does not fit."""
 
+    def close(self) -> None:  # noqa: B027 (most have nothing to end)
+        """Ends what works for it in other threads and processes; another iteration begins that anew."""
+
 
 class NetworkAlgorithm(Algorithm):
     """An algorithm that trains a residual network, rated with tree search."""

@@ -12,26 +12,28 @@ from experiments.training.algorithm import Algorithm
 from experiments.training.alphazero import AlphaZero
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import TrainingError
+from experiments.training.learner import ResidualLearner
 from experiments.training.ntuple import NTuple
 
 _EXTRA = ("sb3_contrib", "stable_baselines3")
 
 
-def make_algorithm(config: TrainConfig) -> Algorithm:
+def make_algorithm(config: TrainConfig, begins: bool = True) -> Algorithm:
     """Returns the algorithm that a configuration names, at the start of a run.
 
-    Its network is drawn by the seed, or is that of `init_from`. Raises TrainingError where a library is missing,
-    CheckpointError where that network cannot be used, and what `agents.make` raises for opponents.
+    Its network is drawn by the seed, or is that of `init_from` where the run `begins` with it. Raises TrainingError
+    where a library is missing, CheckpointError where that network cannot be used, and what `agents.make` raises for
+    opponents.
     """
     if config.algorithm == "ntuple":
         return NTuple(config)
     torch.manual_seed(config.seed)
     network = ResidualNetwork(config.network)
-    if config.init_from is not None and config.resume is None:
+    if config.init_from is not None and begins:
         _begin_from(network, Path(config.init_from))
     network.to(config.to_device())
     if config.algorithm == "alphazero":
-        return AlphaZero(config, network)
+        return AlphaZero(config, ResidualLearner(network, config.learner))
     try:
         from experiments.training.maskable_ppo import PPO  # needs an extra
     except ImportError as error:

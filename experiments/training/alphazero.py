@@ -1,31 +1,40 @@
 """AlphaZero (Silver et al. 2018): the network learns from games that it plays against itself by tree search.
 
-An iteration plays games with the network as the last one left it, and at the same time, in another thread, fits the
-network to the games before: so both cores of a small machine work, and a result depends on the seed and the number of
-threads, not on which of them was faster.
+Games and learning overlap. An iteration takes the games of its round, learns, and publishes what it has learned; round
+k is played with what was published after round k − 2, or with the network as it began. So while the learner works its
+actors are at the next round, and when that is done, at the one after it. Which games are played by which network is
+thus settled beforehand, and a result depends on the seed alone, not on who was faster.
 """
 
+import contextlib
 import os
 import time
-from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from agents.agent import Agent
+from agents.checkpoint import Network
+from agents.manifest import CheckpointError
+from agents.mcts import MCTSAgent
+from agents.networks.published import Published, publish
 from agents.networks.residual import ResidualNetwork
-from experiments.training.algorithm import Counters, NetworkAlgorithm
+from agents.ntuple.tables import Tables
+from experiments.training.actors import Actors, Round, Terms, make_actors
+from experiments.training.algorithm import Algorithm, Counters
 from experiments.training.config import TrainConfig
 from experiments.training.interruption import Stop
-from experiments.training.learner import ResidualLearner
+from experiments.training.learner import Learner
 from experiments.training.replay import REPLAY, Replay
-from experiments.training.self_play import SelfPlay, play_games
 from experiments.training.tensors import join_tensors, split_tensors
-from experiments.training.watched import watched_evaluator
+from experiments.training.watched import Watched
+
+_AHEAD = 2  # rounds that are asked for before the first of them is learned from
+_CALIBRATION_POSITIONS = 512
 
 
 @dataclass
@@ -35,13 +44,16 @@ class SelfPlayCounters(Counters):
     num_steps: int = 0  # of the optimizer
 
 
-class AlphaZero(NetworkAlgorithm):
-    def __init__(self, config: TrainConfig, network: ResidualNetwork) -> None:
-        super().__init__(config, network)
+class AlphaZero(Algorithm):
+    def __init__(self, config: TrainConfig, learner: Learner) -> None:
+        super().__init__(config)
         self.counters: SelfPlayCounters = SelfPlayCounters()
+        self._device = config.to_device()
         self._replay = Replay(self.variant, config.replay)
-        self._learner = ResidualLearner(network, config.learner)
-        self.network = self._learner.averaged()
+        self._learner = learner
+        self._published: dict[int, Published] = {}  # by the round that it plays
+        self._rounds: dict[int, Round] = {}  # that were asked for, by number
+        self._actors: Actors | None = None
 
     def settle(self, run: Path) -> None:
         self._replay = Replay(self.variant, self.config.replay, run / REPLAY)
@@ -50,60 +62,128 @@ class AlphaZero(NetworkAlgorithm):
         self._replay.prune(checkpoints)
 
     def iterate(self, stop: Stop) -> dict[str, float]:
-        schedule, counters = self.config.schedule, self.counters
-        evaluator = watched_evaluator(self.network, self.device, stop)
-        num_threads = min(schedule.num_threads or max(1, (os.cpu_count() or 2) - 1), schedule.games_per_iteration)
-        shares = [range(first, schedule.games_per_iteration, num_threads) for first in range(num_threads)]
-        seed = (self.config.seed, counters.iteration)
+        counters, number = self.counters, self.counters.iteration
         began = time.monotonic()
-        with ThreadPoolExecutor(num_threads + 1) as pool:
-            try:
-                learning = pool.submit(self._learn, stop)
-                playing = [
-                    pool.submit(
-                        play_games, self.variant, evaluator, self.config.search, self.config.self_play, share, seed
-                    )
-                    for share in shares
-                ]
-                futures: list[Future[Any]] = [learning, *playing]
-                for future in wait(futures, return_when=FIRST_EXCEPTION).done:
-                    future.result()  # raises what ended it, before the others are waited for
-                played = SelfPlay.joined([future.result() for future in playing])
-                learned = learning.result()
-                self.network = self._learner.averaged()
-            except BaseException:
-                stop.request()  # so that the other threads end too
-                raise
+        if not self._published:
+            self._published = dict.fromkeys(range(_AHEAD), self._publish())
+        self._ask()
+        played = self._rounds.pop(number).result(stop.check)
+        has_games = time.monotonic()
         self._replay.add(played.samples)
         counters.num_games += played.num_games
         counters.num_positions += len(played.samples)
+        losses = self._learn(len(played.samples), stop)
         counters.num_steps = self._learner.num_steps
-        numbers: dict[str, float] = {
+        has_learned = time.monotonic()
+        del self._published[number]
+        self._published[number + _AHEAD] = self._publish()
+        self._ask()
+        seconds = time.monotonic() - began
+        return losses | {
             "self_play/games": counters.num_games,
             "self_play/positions": counters.num_positions,
             **played.metrics(self.variant.size),
+            "self_play/games_per_s": played.num_games / seconds,
+            "self_play/positions_per_s": len(played.samples) / seconds,
+            "self_play/simulations_per_s": played.num_simulations / seconds,
             "replay/positions": len(self._replay),
             "replay/age_rounds": self._replay.age,
-            "time/iteration_s": time.monotonic() - began,
+            "time/wait_s": has_games - began,  # of the learner, for games
+            "time/learn_s": has_learned - has_games,
+            "time/publish_s": seconds - (has_learned - began),
+            "time/iteration_s": seconds,
         }
-        return numbers | learned
+
+    def copied(self) -> Network:
+        return self._learner.averaged()
+
+    def take_up(self, network: Network) -> None:
+        """Only looks whether it is such a network: `load_tensors` has its weights before they were averaged, too."""
+        own = self._learner.network
+        if type(network) is not type(own):
+            raise CheckpointError(
+                f"the checkpoint holds a {type(network).__name__}, the configuration asks for a {type(own).__name__}"
+            )
+        if isinstance(network, ResidualNetwork) and isinstance(own, ResidualNetwork) and network.config != own.config:
+            raise CheckpointError(
+                f"the checkpoint's network is {network.config}, the configuration asks for {own.config}"
+            )
+
+    @contextlib.contextmanager
+    def player(self, name: str, stop: Stop) -> Iterator[Agent]:
+        evaluator = Watched(self._published[max(self._published)].evaluator(), stop)
+        yield MCTSAgent(evaluator, self.config.evaluation.search, name, self.variant, os.cpu_count() or 1)
 
     def tensors(self) -> dict[str, Tensor]:
-        replay = {name: torch.from_numpy(array) for name, array in self._replay.arrays().items()}
-        return join_tensors(learner=self._learner.tensors(), replay=replay)
+        return join_tensors(
+            learner=self._learner.tensors(),
+            replay={name: torch.from_numpy(array) for name, array in self._replay.arrays().items()},
+            published={
+                f"{number}.{network.backend}": torch.frombuffer(bytearray(network.data), dtype=torch.uint8)
+                for number, network in self._published.items()
+            },
+        )
 
     def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
-        learner, replay = split_tensors(tensors, "learner", REPLAY)
+        learner, replay, published = split_tensors(tensors, "learner", REPLAY, "published")
         self._learner.load_tensors(learner, self.counters.num_steps)
-        self.network = self._learner.averaged()
         self._replay.load_arrays({name: tensor.numpy() for name, tensor in replay.items()})
+        self._published = {}
+        for name, tensor in published.items():
+            number, _, backend = name.partition(".")
+            if not number.isdecimal() or tensor.dtype != torch.uint8:
+                raise ValueError(f"published.{name} is no published network")
+            self._published[int(number)] = Published(backend, tensor.numpy().tobytes(), self._device.type)
+        iteration = self.counters.iteration
+        wanted = set(range(iteration, iteration + _AHEAD)) if iteration else set()
+        if self._published.keys() != wanted:
+            raise ValueError(
+                f"it has the networks of rounds {sorted(self._published)}; after iteration {iteration} those of "
+                f"{sorted(wanted)} are played"
+            )
 
-    def _learn(self, stop: Stop) -> dict[str, float]:
-        """Fits the network to the replay as it was before this iteration's games."""
-        if not len(self._replay):
-            return {}
-        learner, counters = self.config.learner, self.counters
-        positions_per_iteration = counters.num_positions / counters.iteration
-        num_steps = round(positions_per_iteration * learner.samples_per_position / learner.batch_size)
-        rng = np.random.default_rng(np.random.SeedSequence((self.config.seed, counters.iteration), spawn_key=(1,)))
+    def close(self) -> None:
+        if self._actors is not None:
+            self._actors.close()
+        self._actors, self._rounds = None, {}
+
+    def _ask(self) -> None:
+        """Has the actors play the rounds whose networks are published, where they are not at it."""
+        schedule = self.config.schedule
+        if self._actors is None:
+            config = self.config
+            terms = Terms(self.variant, config.search, config.self_play, config.actors.cache_entries)
+            self._actors = make_actors(config.actors, terms)
+        for number, published in sorted(self._published.items()):
+            if number not in self._rounds and self.counters.iteration <= number < schedule.num_iterations:
+                numbers, seed = range(schedule.games_per_iteration), (self.config.seed, number)
+                self._rounds[number] = self._actors.submit(published, numbers, seed)
+
+    def _publish(self) -> Published:
+        """Returns what is learned by now, for actors; the replay's positions tell how closely it is kept."""
+        config, calibration = self.config.actors, None
+        if len(self._replay):
+            rng = np.random.default_rng(self._seeds(2))
+            drawn = self._replay.draw_samples(_CALIBRATION_POSITIONS, rng)
+            calibration = drawn.player, drawn.opponent
+        network = self._learner.averaged()
+        assert not isinstance(network, Tables)  # with which no tree is searched
+        return publish(
+            network,
+            self.variant,
+            config.inference.backend,
+            calibration,
+            self._device,
+            min(self.config.self_play.games_at_once, config.games_per_unit),
+            config.inference.float32,
+        )
+
+    def _learn(self, num_new: int, stop: Stop) -> dict[str, float]:
+        sampling = self._learner.config
+        num_steps = round(num_new * sampling.samples_per_position / sampling.batch_size)
+        rng = np.random.default_rng(self._seeds(1))
         return self._learner.learn(self._replay, max(num_steps, 1), self.progress, rng, stop.check)
+
+    def _seeds(self, purpose: int) -> np.random.SeedSequence:
+        """Returns what this iteration draws from, games apart: 1 to learn, 2 to publish."""
+        return np.random.SeedSequence((self.config.seed, self.counters.iteration), spawn_key=(purpose,))

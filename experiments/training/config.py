@@ -9,6 +9,7 @@ from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig
 from agents.search.memory import MOST_DEPTH
 from experiments.evaluation import CLASSIC_OPPONENTS
+from experiments.training.actors import ActorsConfig
 from experiments.training.learner import LearnerConfig
 from experiments.training.optimizer import check_rates
 from experiments.training.replay import ReplayConfig
@@ -23,12 +24,13 @@ SEEDS = 1 << 64  # what torch's generator takes
 
 # What an algorithm has no use for: it is refused where somebody asks for it, and left out where the run is described.
 UNUSED_KEYS = {
-    "alphazero": ("ppo", "ntuple", "schedule.replay_window", "evaluation.depth"),
+    "alphazero": ("ppo", "ntuple", "schedule.replay_window", "schedule.num_threads", "evaluation.depth"),
     "maskable_ppo": (
         "search",
         "self_play",
         "learner",
         "replay",
+        "actors",
         "ntuple",
         "schedule.games_per_iteration",
         "schedule.replay_window",
@@ -41,6 +43,7 @@ UNUSED_KEYS = {
         "self_play",
         "learner",
         "replay",
+        "actors",
         "ppo",
         "evaluation.search",
         "init_from",
@@ -73,9 +76,9 @@ class ScheduleConfig:
     duration_s: float | None = None  # the run ends with the iteration in which this is over; evaluations count
     games_per_iteration: int = 64
     replay_window: int = 50_000  # positions; a network's learner has `replay`
-    checkpoint_every: int = 5  # iterations; the last one always gets a checkpoint
+    checkpoint_every: int = 1  # iterations; the last one always gets a checkpoint
     kept_checkpoints: int = 2
-    num_threads: int = 0  # that play games; 0: all cores, but one where the network learns meanwhile
+    num_threads: int = 0  # that play games; 0: all cores
 
     def __post_init__(self) -> None:
         for name in ("num_iterations", "games_per_iteration", "replay_window", "checkpoint_every", "kept_checkpoints"):
@@ -83,7 +86,7 @@ class ScheduleConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.duration_s is not None and not 0 < self.duration_s < math.inf:
             raise ValueError(f"duration_s must be above 0 and finite, got {self.duration_s}")
-        if self.games_per_iteration > MOST_GAMES:  # all of them are played side by side
+        if self.games_per_iteration > MOST_GAMES:
             raise ValueError(f"games_per_iteration must be at most {MOST_GAMES:,}, got {self.games_per_iteration}")
         if not 0 <= self.num_threads <= MOST_THREADS:
             raise ValueError(f"num_threads must be from 0 to {MOST_THREADS:,}, got {self.num_threads}")
@@ -224,6 +227,7 @@ class TrainConfig:
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
+    actors: ActorsConfig = field(default_factory=ActorsConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     ntuple: NTupleConfig = field(default_factory=NTupleConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)

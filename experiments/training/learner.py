@@ -5,7 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -81,10 +81,18 @@ class LearnerConfig:
             raise ValueError(f"averaging_steps must be at least 1, got {self.averaging_steps}")
 
 
+class Sampling(Protocol):
+    """How many positions a learner takes."""
+
+    batch_size: int  # a step
+    samples_per_position: float  # how often a position is drawn on average while it is new
+
+
 class Learner(ABC):
     """What is fitted to the positions of a replay."""
 
     network: Network
+    config: Sampling
     num_steps: int  # taken so far
 
     @abstractmethod
@@ -119,6 +127,7 @@ class ResidualLearner(Learner):
     """
 
     network: ResidualNetwork
+    config: LearnerConfig
 
     def __init__(self, network: ResidualNetwork, config: LearnerConfig) -> None:
         self.network = network

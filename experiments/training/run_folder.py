@@ -22,9 +22,12 @@ from typing import Any
 import numpy as np
 from omegaconf import OmegaConf
 
-from agents.runs import checkpoints_of
+from agents.manifest import MANIFEST
+from agents.runs import checkpoints_of, find_checkpoint
 from experiments.provenance import provenance
-from reversi_env.durable import blaming, write_file
+from experiments.training.interruption import TrainingError
+from experiments.training.replay import REPLAY, check_shards
+from reversi_env.durable import blaming, locked, write_file
 
 _CONFIG, _FACTS, _METRICS = "config.yaml", "run.json", "metrics.jsonl"
 
@@ -57,6 +60,31 @@ def make_run_folder(runs: Path, name: str | None, label: str) -> Path:
             return folder
         except FileExistsError:
             number += 1
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keeps other processes from training in a run's folder; raises TrainingError where one does."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder))
+        except BlockingIOError:
+            raise TrainingError(f"another process is training in {folder}; end it first, or leave it to it") from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+
+
+def find_resumed(folder: Path) -> Path | None:
+    """Returns the checkpoint from which a run goes on, the newest that is undamaged, as are the positions it needs.
+
+    None where the run ended before its first, and begins anew. Raises CheckpointError where the folder is no run's, or
+    all its checkpoints are damaged.
+    """
+    is_checkpoint = (folder / MANIFEST).exists()
+    if not is_checkpoint and not checkpoints_of(folder) and (folder / _CONFIG).is_file():
+        return None
+    return find_checkpoint(folder, lambda checkpoint: check_shards(checkpoint, folder / REPLAY))
 
 
 def holds_nothing(folder: Path) -> bool:

@@ -405,11 +405,12 @@ class SelfPlay:
     black_result: int
     num_searched: int  # positions
     num_simulations: int
-    num_evaluated: int  # positions that the network was asked for
+    num_evaluated: int  # positions that the evaluator was asked for
     entropy: float  # of the searches' policies, in nats
     surprise: float  # their KL divergence from the priors, in nats
     evaluator_s: float  # CPU seconds in the network
     cpu_s: float  # CPU seconds in all
+    num_cached: int = 0  # of the positions evaluated, those that a cache answered
 
     def metrics(self, size: int) -> dict[str, float]:
         """Returns its means by the names of metrics; the board has `size` columns."""
@@ -425,6 +426,7 @@ class SelfPlay:
             "self_play/simulations_per_cpu_s": self.num_simulations / cpu_s,
             "self_play/games_per_cpu_s": games / cpu_s,
             "self_play/network_share": self.evaluator_s / cpu_s,
+            "self_play/cache_hits": self.num_cached / max(self.num_evaluated, 1),
         }
 
     @staticmethod

@@ -109,6 +109,7 @@ class Trainer:
                     if is_last or done % schedule.checkpoint_every == 0:
                         self.save()
                 self.report.iteration(done, numbers)
+            self.algorithm.close()  # of what it may have begun for later iterations the evaluation needs nothing
             rows, numbers = self._rate(self.config.evaluation.final_num_games, metrics)
             metrics.add(self.iteration, numbers)
             return rows

@@ -137,6 +137,7 @@ class TupleLearner(Learner):
     """
 
     network: TupleNetwork
+    config: TupleLearnerConfig
 
     def __init__(self, network: TupleNetwork, config: TupleLearnerConfig) -> None:
         self.network = network
