@@ -9,6 +9,8 @@
     reversi train experiment=ntuple_quick                the same on 6×6 in 100 seconds
     reversi train resume=runs/x                          goes on from its last checkpoint
     reversi train --config experiment=othello            prints the configuration and does nothing
+    reversi train --multirun seed=1,2,3                  a sweep: a run for each, one after the other
+    reversi train --multirun seed=1,2,3 hydra/launcher=joblib hydra.launcher.n_jobs=2      two at a time, by an extra
 
 Overrides are Hydra's. A run owns one folder, runs/<name>/; Ctrl-C leaves a checkpoint there and says how to go on.
 """
@@ -39,10 +41,11 @@ from agents.mcts import MCTSConfig
 from agents.networks.residual import ResidualConfig
 from agents.runs import find_checkpoint, set_aside_after
 from experiments.arguments import UsageError
-from experiments.cli import DONE, INTERRUPTED
+from experiments.cli import DONE, FAILED, INTERRUPTED
 from experiments.evaluation import print_table
 from experiments.match import MatchError, draw_openings
 from experiments.stopping import stopped_by_signals
+from experiments.sweep import sweep
 from experiments.training.actors import ActorsConfig
 from experiments.training.algorithms import make_algorithm
 from experiments.training.config import UNUSED_KEYS, EvaluationConfig, ScheduleConfig, TrainConfig, VariantConfig
@@ -79,7 +82,7 @@ LARGEST = {
 }
 MEMORY_ENDED = ("not enough memory", "out of memory", "can't allocate memory")  # as torch says it on CPU and GPU
 LISTS = ("evaluation.opponents", "ppo.opponents")
-NO_OVERRIDE = ("-h", "--help", "--config")
+NO_OVERRIDE = ("-h", "--help", "--config", "--multirun")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -91,6 +94,8 @@ def main(arguments: Sequence[str]) -> int:
         if argument.startswith("-") and argument not in NO_OVERRIDE:
             raise UnknownNameError("option", argument, NO_OVERRIDE)
     overrides = [argument for argument in arguments if argument not in NO_OVERRIDE]
+    if "--multirun" in arguments:
+        return _sweep(overrides)
     config, label = compose_config(overrides)
     with _as_usage_errors():
         config_yaml = _to_yaml(config)
@@ -133,6 +138,30 @@ def main(arguments: Sequence[str]) -> int:
     print(f"checkpoint: {trainer.save()}")
     print(f"play against it: reversi play {folder}")
     return DONE
+
+
+def _sweep(overrides: Sequence[str]) -> int:
+    """Trains once for each combination of values, says how each run ended, and returns the exit code."""
+    for override in overrides:
+        if override.startswith("resume="):
+            raise UsageError(f"{override}: a sweep begins new runs; resume them one by one")
+    _register_schemas()
+    with initialize_config_module("configs", version_base="1.3"):
+        parsed = _parsed([text for text in overrides if not text.startswith("hydra")], compose("train"), is_sweep=True)
+    given = {override.key_or_group: override for override in parsed if not override.is_sweep_override()}
+    runs, name = (given[key].value() if key in given else None for key in ("runs", "name"))
+    folder = make_run_folder(Path(str(runs or "runs")), None if name is None else str(name), "sweep")
+    kept = [text for text in overrides if text.partition("=")[0] not in ("runs", "name")]
+    swept = [override.key_or_group for override in parsed if override.is_sweep_override()]
+    try:
+        with _as_usage_errors():
+            ended = sweep(kept, swept, folder)
+    finally:
+        if not any(path.is_dir() for path in folder.iterdir()):  # no run has begun
+            shutil.rmtree(folder)
+    for run in ended:
+        print(f"{run.folder}: {'done' if run.exit_code == DONE else f'failed with exit code {run.exit_code}'}")
+    return DONE if all(run.exit_code == DONE for run in ended) else FAILED
 
 
 @contextlib.contextmanager
@@ -228,8 +257,8 @@ def _register_schemas() -> None:
         store.store(name=name, group=group, node=schema)
 
 
-def _parsed(overrides: Sequence[str], base: DictConfig) -> list[Override]:
-    """Returns the overrides as Hydra reads them, their keys and choices checked."""
+def _parsed(overrides: Sequence[str], base: DictConfig, is_sweep: bool = False) -> list[Override]:
+    """Returns the overrides as Hydra reads them, their keys and choices checked; one may have many in a sweep."""
     choices = _choices()
     keys = _keys(base)
     parsed = []
@@ -240,14 +269,18 @@ def _parsed(overrides: Sequence[str], base: DictConfig) -> list[Override]:
             raise UsageError(f"{text!r} is not an override; write key=value, such as seed=3 or network=small") from None
         key = override.key_or_group
         value = text.partition("=")[2]
-        if key in LISTS and value and not isinstance(override.value(), list):
+        swept = is_sweep and override.is_sweep_override()
+        if key in LISTS and value and not swept and not isinstance(override.value(), list):
             raise UsageError(f"{text!r}: it is a list of agents; write {key}=[{value}]")
-        if override.is_add() or override.is_delete() or override.is_sweep_override() or override.package:
+        if override.is_add() or override.is_delete() or override.package:
             raise UsageError(f"{text!r}: only key=value and group=choice are understood here")
+        if override.is_sweep_override() and not is_sweep:
+            raise UsageError(f"{text!r} names more than one value; a run for each: reversi train --multirun {text}")
         if key in choices:
-            choice = str(override.get_value_element_as_str())
-            if choice not in choices[key]:
-                raise UnknownNameError(f"choice of {key}", choice, choices[key])
+            values = override.sweep_string_iterator() if swept else [override.get_value_element_as_str()]
+            for choice in map(str, values):
+                if choice not in choices[key]:
+                    raise UnknownNameError(f"choice of {key}", choice, choices[key])
         elif key not in keys:
             raise UnknownNameError("key", key, keys | choices.keys())
         parsed.append(override)

@@ -1,0 +1,70 @@
+"""Many runs by one command: Hydra's sweeper says which, and its launcher runs them, one by one or side by side.
+
+Each is a `reversi train` of its own, in a process of its own, with a run folder inside the sweep's. This goes through
+the same Hydra object that composes a single configuration: `hydra.main` would want the command line for itself, and
+would show a failed run as a traceback.
+"""
+
+import functools
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hydra import initialize_config_module
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+_LONGEST_NAME = 100
+_HYDRA = (  # the runs keep their own configurations and logs
+    "hydra.output_subdir=null",
+    "hydra.sweep.subdir=.",
+    "hydra/job_logging=none",
+    "hydra/hydra_logging=none",
+)
+
+
+@dataclass(frozen=True)
+class SweptRun:
+    """A run of a sweep, and the exit code with which it ended."""
+
+    folder: Path
+    exit_code: int
+
+
+def sweep(overrides: Sequence[str], swept: Sequence[str], folder: Path) -> list[SweptRun]:
+    """Trains once for each combination of the values that `overrides` name, in folders inside `folder`.
+
+    Their names tell the values of the keys in `swept`. Raises what Hydra raises for overrides that make no
+    configuration, or a launcher that is not installed.
+    """
+    with initialize_config_module("configs", version_base="1.3"):
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        batches = hydra.multirun(
+            config_name="train",
+            task_function=functools.partial(_train, swept),
+            overrides=[*overrides, *_HYDRA, f"hydra.sweep.dir='{folder}'"],
+            with_log_configuration=False,
+        )
+    return [SweptRun(*job.return_value) for batch in batches for job in batch]
+
+
+def _train(swept: Sequence[str], config: DictConfig) -> tuple[Path, int]:
+    """Runs one combination, perhaps in another process than the sweep, and returns its folder and exit code."""
+    job = HydraConfig.get()
+    folder = Path(job.sweep.dir)
+    overrides = list(job.overrides.task)
+    values = "-".join(override for override in overrides if override.partition("=")[0] in swept)
+    name = f"{job.job.num:03}-" + re.sub(r"[^\w.+]+", "-", values)[:_LONGEST_NAME].strip("-")
+    command = [sys.executable, "-m", "reversi_lab", "train", *overrides, f"runs='{folder}'", f"name='{name}'"]
+    with subprocess.Popen(command) as process:
+        try:
+            process.wait()
+        except KeyboardInterrupt:  # which the run has heard too, and leaves a checkpoint
+            process.wait()
+            raise
+    return folder / name, process.returncode
