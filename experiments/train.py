@@ -9,6 +9,7 @@
     reversi train experiment=ntuple_quick                the same on 6×6 in 100 seconds
     reversi train resume=runs/x                          goes on from its last checkpoint
     reversi train --config experiment=othello            prints the configuration and does nothing
+    torchrun --nproc-per-node 2 -m reversi_lab train     two processes learn as one, on two GPUs or cores
     reversi train --multirun seed=1,2,3                  a sweep: a run for each, one after the other
     reversi train --multirun seed=1,2,3 hydra/launcher=joblib hydra.launcher.n_jobs=2      two at a time, by an extra
 
@@ -47,9 +48,10 @@ from experiments.match import MatchError, draw_openings
 from experiments.stopping import stopped_by_signals
 from experiments.sweep import sweep
 from experiments.training.actors import ActorsConfig
-from experiments.training.algorithms import make_algorithm
+from experiments.training.algorithms import follow, make_algorithm
 from experiments.training.config import UNUSED_KEYS, EvaluationConfig, ScheduleConfig, TrainConfig, VariantConfig
 from experiments.training.display import display
+from experiments.training.distributed import Ranks, joined_ranks
 from experiments.training.interruption import Interrupted, TrainingError
 from experiments.training.learner import LearnerConfig
 from experiments.training.run_folder import (
@@ -102,16 +104,21 @@ def main(arguments: Sequence[str]) -> int:
     if "--config" in arguments:
         print(config_yaml, end="")
         return DONE
-    opponents = [agents.make(spec) for spec in config.evaluation.opponents]
-    if opponents:  # hours before the first evaluation
-        draw_openings(config.variant.to_variant(), 1, config.seed)
     with contextlib.ExitStack() as stack:
+        ranks = stack.enter_context(_joined_ranks(config))
+        if ranks and ranks.rank:
+            with _as_training_errors(config):
+                follow(config, ranks)
+            return DONE
+        opponents = [agents.make(spec) for spec in config.evaluation.opponents]
+        if opponents:  # hours before the first evaluation
+            draw_openings(config.variant.to_variant(), 1, config.seed)
         on_stop = stack.enter_context(_stopping())
         folder = stack.enter_context(_run_folder(config, label, config_yaml))
         checkpoint = find_resumed(folder) if config.resume is not None else None
         resumed = read_checkpoint(checkpoint, with_trainer=True) if checkpoint else None
         with _as_training_errors(config):
-            algorithm = stack.enter_context(contextlib.closing(make_algorithm(config, checkpoint is None)))
+            algorithm = stack.enter_context(contextlib.closing(make_algorithm(config, checkpoint is None, ranks)))
         report = stack.enter_context(display(folder, config))
         with _as_training_errors(config):
             trainer = Trainer(algorithm, config_yaml, folder, opponents, resumed, report)
@@ -162,6 +169,19 @@ def _sweep(overrides: Sequence[str]) -> int:
     for run in ended:
         print(f"{run.folder}: {'done' if run.exit_code == DONE else f'failed with exit code {run.exit_code}'}")
     return DONE if all(run.exit_code == DONE for run in ended) else FAILED
+
+
+@contextlib.contextmanager
+def _joined_ranks(config: TrainConfig) -> Iterator[Ranks | None]:
+    """Joins other processes of torchrun, where it has begun any; raises TrainingError where they would be of no use."""
+    with joined_ranks(config.to_device()) as ranks:
+        if ranks and config.algorithm != "alphazero":
+            raise TrainingError(f"algorithm={config.algorithm} knows no torchrun; run it in one process")
+        if ranks and config.learner.batch_size < 2 * ranks.size:  # batch norm needs two
+            raise TrainingError(
+                f"learner.batch_size must be at least 2 for each of {ranks.size} ranks, got {config.learner.batch_size}"
+            )
+        yield ranks
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from agents.runs import find_checkpoint
 from experiments.training.algorithm import Algorithm
 from experiments.training.alphazero import AlphaZero
 from experiments.training.config import TrainConfig
+from experiments.training.distributed import Ranks
 from experiments.training.interruption import TrainingError
 from experiments.training.learner import ResidualLearner
 from experiments.training.ntuple import NTuple
@@ -18,12 +19,12 @@ from experiments.training.ntuple import NTuple
 _EXTRA = ("sb3_contrib", "stable_baselines3")
 
 
-def make_algorithm(config: TrainConfig, begins: bool = True) -> Algorithm:
+def make_algorithm(config: TrainConfig, begins: bool = True, ranks: Ranks | None = None) -> Algorithm:
     """Returns the algorithm that a configuration names, at the start of a run.
 
-    Its network is drawn by the seed, or is that of `init_from` where the run `begins` with it. Raises TrainingError
-    where a library is missing, CheckpointError where that network cannot be used, and what `agents.make` raises for
-    opponents.
+    Its network is drawn by the seed, or is that of `init_from` where the run `begins` with it. Where there are `ranks`,
+    of which this is the first, all compute its gradients. Raises TrainingError where a library is missing,
+    CheckpointError where that network cannot be used, and what `agents.make` raises for opponents.
     """
     if config.algorithm == "ntuple":
         return NTuple(config)
@@ -33,7 +34,7 @@ def make_algorithm(config: TrainConfig, begins: bool = True) -> Algorithm:
         _begin_from(network, Path(config.init_from))
     network.to(config.to_device())
     if config.algorithm == "alphazero":
-        return AlphaZero(config, ResidualLearner(network, config.learner))
+        return AlphaZero(config, ResidualLearner(network, config.learner, ranks))
     try:
         from experiments.training.maskable_ppo import PPO  # needs an extra
     except ImportError as error:
@@ -44,6 +45,12 @@ def make_algorithm(config: TrainConfig, begins: bool = True) -> Algorithm:
             'pip install -c constraints.txt -e ".[rl]"'
         ) from None
     return PPO(config, network)
+
+
+def follow(config: TrainConfig, ranks: Ranks) -> None:
+    """Computes gradients for the first of `ranks`, in any other one, until that ends."""
+    learner = ResidualLearner(ResidualNetwork(config.network).to(config.to_device()), config.learner)
+    ranks.follow(learner.network, config.variant.to_variant(), learner.gradients)
 
 
 def _begin_from(network: ResidualNetwork, path: Path) -> None:

@@ -15,6 +15,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from agents.checkpoint import Network
 from agents.networks.residual import Heads, ResidualNetwork, mask_logits
+from experiments.training.distributed import Ranks
 from experiments.training.interruption import TrainingError
 from experiments.training.optimizer import (
     check_rates,
@@ -129,8 +130,10 @@ class ResidualLearner(Learner):
     network: ResidualNetwork
     config: LearnerConfig
 
-    def __init__(self, network: ResidualNetwork, config: LearnerConfig) -> None:
+    def __init__(self, network: ResidualNetwork, config: LearnerConfig, ranks: Ranks | None = None) -> None:
+        """Begins with a network as it is; where there are `ranks`, of which this is the first, all compute."""
         self.network = network
+        self._ranks = ranks
         self.num_steps = 0
         self.config = config
         self._device = next(network.parameters()).device
@@ -187,6 +190,15 @@ class ResidualLearner(Learner):
         load_optimizer_tensors(self._optimizer, optimizer, num_steps)
         self.num_steps = num_steps
 
+    def gradients(self, batch: Batch) -> dict[str, Tensor]:
+        """Adds a batch's gradients to the network's, and returns what there is to say of it by what it is."""
+        targets = targets_of(batch, self.config.search_value_share, self._device)
+        with torch.autocast("cuda", torch.bfloat16, enabled=self._device.type == "cuda"):
+            heads = self._forward(targets.planes)
+        loss, numbers = losses(Heads(*(head.float() for head in heads)), targets, self.config)
+        loss.backward()
+        return {"loss": loss.detach(), **numbers}
+
     @property
     def _learning_rate(self) -> float:
         return float(self._optimizer.param_groups[0]["lr"])
@@ -197,16 +209,12 @@ class ResidualLearner(Learner):
         self.num_steps += 1
         for group in self._optimizer.param_groups:
             group["lr"] = rate * min(self.num_steps / config.warmup_steps, 1.0) if config.warmup_steps else rate
-        targets = targets_of(batch, config.search_value_share, self._device)
-        with torch.autocast("cuda", torch.bfloat16, enabled=self._device.type == "cuda"):
-            heads = self._forward(targets.planes)
-        loss, numbers = losses(Heads(*(head.float() for head in heads)), targets, config)
         self._optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        numbers = self._ranks.step(self.network, batch, self.gradients) if self._ranks else self.gradients(batch)
         norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), config.max_gradient_norm)
         self._optimizer.step()
         self._take_average()
-        return {"loss": loss.detach(), **numbers, "gradient norm": norm}
+        return {**numbers, "gradient norm": norm}
 
     @torch.no_grad()
     def _take_average(self) -> None:

@@ -191,6 +191,26 @@ class Batch:
     score: np.ndarray  # int8    [B]
     owner: np.ndarray  # int8    [B, S * S]  whose disc lies there at the end: 1 the side to move's, -1 the other's
 
+    def __len__(self) -> int:
+        return len(self.result)
+
+    def at(self, rows: slice) -> "Batch":
+        return Batch(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    @staticmethod
+    def empty(size: int, variant: Variant) -> "Batch":
+        """Returns room for `size` positions."""
+        return Batch(
+            planes=np.empty((size, NUM_PLANES, variant.size, variant.size), np.float32),
+            legal=np.empty((size, variant.num_actions), np.bool_),
+            policy=np.empty((size, variant.num_actions), np.float16),
+            policy_weight=np.empty(size, np.float16),
+            value=np.empty(size, np.float16),
+            result=np.empty(size, np.int8),
+            score=np.empty(size, np.int8),
+            owner=np.empty((size, variant.num_squares), np.int8),
+        )
+
 
 class _Shard(NamedTuple):
     """A round's positions, mapped into memory."""
