@@ -370,8 +370,8 @@ def test_trainer_state_that_does_not_fit_is_refused():
     assert all(torch.equal(tensors[name], tensor) for name, tensor in fresh.tensors().items())
     turn, row = tensors["games.turn"], tensors["games.opponent_row"]
     for changed, sentence in (
-        ({"optimizer.step": torch.zeros(())}, "the optimizer's state has step, which belongs to no parameter"),
-        ({"optimizer.0.step": torch.zeros(2)}, "the optimizer's state 0.step does not fit the network"),
+        ({"optimizer.step": torch.zeros(())}, "the optimizer's state after step 8 has step, which belongs to nothing there"),
+        ({"optimizer.0.step": torch.zeros(2)}, "the optimizer's state after step 8 has a 0.step that does not fit the network"),
         ({"replay.value": torch.zeros(9)}, "it has replay.value, which belongs neither to games nor to optimizer"),
         ({"games.more": torch.zeros(9)}, r"its games lack nothing and have \['more'\] beside"),
         ({"games.reward": torch.zeros(9)}, r"its games' reward is float32 \(9,\), not"),
@@ -382,14 +382,14 @@ def test_trainer_state_that_does_not_fit_is_refused():
         with pytest.raises(ValueError, match=sentence):
             fresh.load_tensors(tensors | changed)
     for kept, sentence in (
-        ("none", f"the optimizer's state lacks 0.exp_avg after step {num_steps}"),
-        ("games", f"the optimizer's state lacks 0.exp_avg after step {num_steps}"),
+        ("none", f"the optimizer's state after step {num_steps} has no 0.exp_avg"),
+        ("games", f"the optimizer's state after step {num_steps} has no 0.exp_avg"),
         ("optimizer", r"its games lack \['action', .*\] and have nothing beside"),
     ):
         with pytest.raises(ValueError, match=sentence):
             fresh.load_tensors({name: tensor for name, tensor in tensors.items() if name.startswith(kept)})
     del tensors["optimizer.1.exp_avg"]
-    with pytest.raises(ValueError, match=f"the optimizer's state lacks 1.exp_avg after step {num_steps}"):
+    with pytest.raises(ValueError, match=f"the optimizer's state after step {num_steps} has no 1.exp_avg"):
         fresh.load_tensors(tensors)
 
 
@@ -424,7 +424,7 @@ def test_a_checkpoint_of_another_algorithm_is_called_that(tmp_path, capsys):
         (["ppo.opponents=[randm]"], 2, "unknown agent 'randm'; did you mean random"),
         (["ppo.learning_rate=0"], 2, "learning_rate must be above 0 and at most 1, got 0"),
         (["search.num_simulations=9"], 2, "algorithm=maskable_ppo has no use for search.num_simulations"),
-        (["search=self_play"], 2, "algorithm=maskable_ppo has no use for search"),
+        (["search=puct"], 2, "algorithm=maskable_ppo has no use for search"),
         (["schedule.replay_window=9"], 2, "algorithm=maskable_ppo has no use for schedule.replay_window"),
         (["algorithm=alphazero"], 2, "algorithm=alphazero has no use for ppo.num_envs"),
     ],
@@ -455,10 +455,10 @@ def test_the_printed_configuration_holds_what_the_algorithm_uses(capsys):
     assert "algorithm: maskable_ppo" in printed
     assert "clip_range: 0.3" in printed
     assert "\nsearch:" not in printed
-    assert "replay_window" not in printed
+    assert "\nreplay:" not in printed
     assert cli.main(["train", "--config"]) == cli.DONE
     printed = capsys.readouterr().out
-    assert "replay_window" in printed
+    assert "\nreplay:" in printed
     assert "\nppo:" not in printed
 
 
