@@ -370,8 +370,14 @@ def test_trainer_state_that_does_not_fit_is_refused():
     assert all(torch.equal(tensors[name], tensor) for name, tensor in fresh.tensors().items())
     turn, row = tensors["games.turn"], tensors["games.opponent_row"]
     for changed, sentence in (
-        ({"optimizer.step": torch.zeros(())}, "the optimizer's state after step 8 has step, which belongs to nothing there"),
-        ({"optimizer.0.step": torch.zeros(2)}, "the optimizer's state after step 8 has a 0.step that does not fit the network"),
+        (
+            {"optimizer.step": torch.zeros(())},
+            "the optimizer's state after step 8 has step, which belongs to nothing there",
+        ),
+        (
+            {"optimizer.0.step": torch.zeros(2)},
+            "the optimizer's state after step 8 has a 0.step that does not fit the network",
+        ),
         ({"replay.value": torch.zeros(9)}, "it has replay.value, which belongs neither to games nor to optimizer"),
         ({"games.more": torch.zeros(9)}, r"its games lack nothing and have \['more'\] beside"),
         ({"games.reward": torch.zeros(9)}, r"its games' reward is float32 \(9,\), not"),
