@@ -39,7 +39,6 @@ import agents
 from agents.checkpoint import read_checkpoint
 from agents.manifest import MANIFEST, CheckpointError
 from agents.mcts import MCTSConfig
-from agents.networks.residual import ResidualConfig
 from agents.runs import find_checkpoint, set_aside_after
 from experiments.arguments import UsageError
 from experiments.cli import DONE, FAILED, INTERRUPTED
@@ -49,7 +48,14 @@ from experiments.stopping import stopped_by_signals
 from experiments.sweep import sweep
 from experiments.training.actors import ActorsConfig
 from experiments.training.algorithms import follow, make_algorithm
-from experiments.training.config import UNUSED_KEYS, EvaluationConfig, ScheduleConfig, TrainConfig, VariantConfig
+from experiments.training.config import (
+    RESIDUAL,
+    EvaluationConfig,
+    NetworkConfig,
+    ScheduleConfig,
+    TrainConfig,
+    VariantConfig,
+)
 from experiments.training.display import display
 from experiments.training.distributed import Ranks, joined_ranks
 from experiments.training.interruption import Interrupted, TrainingError
@@ -69,7 +75,7 @@ from reversi_env.naming import UnknownNameError
 SCHEMAS: dict[str, tuple[str | None, type]] = {
     "train_schema": (None, TrainConfig),
     "variant_schema": ("variant", VariantConfig),
-    "residual_schema": ("network", ResidualConfig),
+    "network_schema": ("network", NetworkConfig),
     "mcts_schema": ("search", MCTSConfig),
     "learner_schema": ("learner", LearnerConfig),
     "self_play_schema": ("self_play", SelfPlayConfig),
@@ -175,8 +181,9 @@ def _sweep(overrides: Sequence[str]) -> int:
 def _joined_ranks(config: TrainConfig) -> Iterator[Ranks | None]:
     """Joins other processes of torchrun, where it has begun any; raises TrainingError where they would be of no use."""
     with joined_ranks(config.to_device()) as ranks:
-        if ranks and config.algorithm != "alphazero":
-            raise TrainingError(f"algorithm={config.algorithm} knows no torchrun; run it in one process")
+        if ranks and (config.algorithm != "alphazero" or config.network.kind != RESIDUAL):
+            chosen = f"algorithm={config.algorithm} with network.kind={config.network.kind}"
+            raise TrainingError(f"{chosen} knows no torchrun; run it in one process")
         if ranks and config.learner.batch_size < 2 * ranks.size:  # batch norm needs two
             raise TrainingError(
                 f"learner.batch_size must be at least 2 for each of {ranks.size} ranks, got {config.learner.batch_size}"
@@ -239,8 +246,9 @@ def compose_config(overrides: Sequence[str]) -> tuple[TrainConfig, str]:
     assert isinstance(composed, TrainConfig)
     for override in parsed:
         key = override.key_or_group
-        if any(f"{key}.".startswith(f"{unused}.") for unused in UNUSED_KEYS[composed.algorithm]):
-            raise UsageError(f"{override.input_line}: algorithm={composed.algorithm} has no use for {key}")
+        for unused, choice in composed.unused_keys.items():
+            if f"{key}.".startswith(f"{unused}."):
+                raise UsageError(f"{override.input_line}: {choice} has no use for {key}")
     experiments = [override.get_value_element_as_str() for override in parsed if override.key_or_group == "experiment"]
     return composed, experiments[-1] if experiments else "quick"
 
@@ -248,7 +256,7 @@ def compose_config(overrides: Sequence[str]) -> tuple[TrainConfig, str]:
 def _to_yaml(config: TrainConfig) -> str:
     """Returns the configuration as a run keeps it, without what its algorithm has no use for."""
     values: Any = OmegaConf.to_container(OmegaConf.structured(replace(config, resume=None)))
-    for unused in UNUSED_KEYS[config.algorithm]:
+    for unused in config.unused_keys:
         *groups, name = unused.split(".")
         del reduce(getitem, groups, values)[name]
     return OmegaConf.to_yaml(values)

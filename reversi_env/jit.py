@@ -22,7 +22,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -31,6 +31,11 @@ import numba
 from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.sigutils import normalize_signature
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,10 +61,17 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """
     with _LOCK:
         dispatcher: Any = numba.njit(nogil=True)(function)
+        dispatcher.get_call_template = functools.partial(_call_template, dispatcher.get_call_template)
         if cache := _cache_of(function):
             dispatcher._cache = cache
         _DISPATCHERS.add(dispatcher)
     return dispatcher  # type: ignore[no-any-return]  # Numba has no types; a kernel is called as its Python source is
+
+
+def _call_template(call_template: Callable[..., Any], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Returns how one kernel calls another: its constants by their types, else each would have machine code made."""
+    plain = tuple(map(numba.types.unliteral, args))
+    return call_template(plain, {name: numba.types.unliteral(kind) for name, kind in keywords.items()})
 
 
 def cache_root() -> Path:
@@ -189,21 +201,34 @@ class _ForgivingCache(FunctionCache):  # type: ignore[misc]  # Numba has no type
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             loaded = super().load_overload(sig, target_context)
-            # Two processes that save two signatures at one moment can give both the same file.
+            # Where files cannot be locked, two processes that save at one moment can give two signatures the same file.
             if loaded is not None and loaded.signature.args != normalize_signature(sig)[0]:
                 raise ValueError(f"it was compiled for {loaded.signature}")
             return loaded
         except Exception as error:  # unpickling a damaged file can raise anything
             _LOG.warning("compiled code in %s cannot be read (%s); compiling anew", self.cache_path, error)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), _alone_in(Path(self.cache_path)):
                 self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            super().save_overload(sig, data)
+            with _alone_in(Path(self.cache_path)):
+                super().save_overload(sig, data)
         except (OSError, EOFError) as error:
             _LOG.warning("compiled code cannot be kept in %s: %s", self.cache_path, error)
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Has other processes wait that would write in a folder: Numba reads an index, adds to it and writes it anew."""
+    folder.mkdir(parents=True, exist_ok=True)  # another process may have pruned it
+    with contextlib.ExitStack() as stack:
+        if fcntl is not None:
+            lock = stack.enter_context(open(folder / "lock", "wb"))
+            with contextlib.suppress(OSError):  # on some network file systems there are no locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class _Notice(event.Listener):  # type: ignore[misc]  # Numba has no types

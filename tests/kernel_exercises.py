@@ -1,7 +1,9 @@
-"""Exercises that between them run every kernel: `python -m tests.kernel_exercises reversi_env agents`.
+"""Exercises that between them run every kernel: `python -m tests.kernel_exercises 1 reversi_env agents`.
 
-Prints, as JSON, what the exercises returned and how each kernel of these packages came by its machine code. A kernel
-that no exercise reaches is named by tests/reversi_env/test_jit.py; the place to reach it is `EXERCISES`.
+They run on boards of so many words only, since what is compiled for one and for two has little in common, and two
+processes are done in half the time. Prints, as JSON, what the exercises returned and how each kernel of these packages
+came by its machine code. A kernel that no exercise reaches is named by tests/reversi_env/test_jit.py; the place to
+reach it is `EXERCISES`.
 """
 
 import importlib
@@ -38,6 +40,7 @@ from experiments.training.tuple_learner import TupleLearner, TupleLearnerConfig
 from reversi_env import Batch, Position, ReversiEnv, Variant, jit, perft, random_games
 from reversi_env.datasets import PositionDataset
 from reversi_env.encoding import NUM_PLANES, write_planes
+from reversi_env.geometry import num_words
 from reversi_env.opponents import BASELINES
 from reversi_env.replay import replay
 from reversi_env.shards import Plan, open_dataset, write_random_games
@@ -328,7 +331,8 @@ def kernels(package: str) -> dict[str, Any]:
     return {f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__}": dispatcher for dispatcher in ours}
 
 
-def main(packages: list[str]) -> None:
+def main(words: str, *packages: str) -> None:
+    VARIANTS[:] = [variant for variant in VARIANTS if num_words(variant.size) == int(words)]
     results = {exercise.__name__: repr(exercise()) for package in packages for exercise in EXERCISES[package]}
     states = {
         name: {
@@ -343,4 +347,4 @@ def main(packages: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

@@ -72,6 +72,7 @@ class Search:
         self.config = config
         self.settings = settings_of(config)
         self.evaluator_s = 0.0  # CPU seconds of this thread in the evaluator
+        self.solver_s = 0.0  # in exact leaves
         self.num_evaluated = 0  # positions
         self._exact = make_exact_memory(variant) if config.exact_empties else None
         self._make_room(num_games)
@@ -142,9 +143,11 @@ class Search:
             return num_rows
         first_row, most_empties, rules = 0, self.config.exact_empties, self.variant.rules
         while True:
+            began = time.thread_time()
             num_left = solve_leaves(
                 self.tree, self.walks, first_row, num_rows, most_empties, self._exact, self.settings, rules
             )
+            self.solver_s += time.thread_time() - began
             # A single game is asked meanwhile whether to stop; of others, those with solved leaves walk on to join in.
             if num_left == num_rows or self._is_single:
                 return num_left

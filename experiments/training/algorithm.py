@@ -65,6 +65,9 @@ class Algorithm(ABC):
     def settle(self, run: Path) -> None:  # noqa: B027 (only a replay lies there)
         """Tells the run's folder, before anything else is asked for that might belong there."""
 
+    def prepare(self) -> None:  # noqa: B027 (some have nothing to compile)
+        """Compiles what iterations need, so that the clock of a run does not begin with it."""
+
     def prune(self, checkpoints: Sequence[Path]) -> None:  # noqa: B027 (likewise)
         """Removes what neither the next iteration nor one of the run's checkpoints needs any more."""
 

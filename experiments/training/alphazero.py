@@ -58,6 +58,10 @@ class AlphaZero(Algorithm):
     def settle(self, run: Path) -> None:
         self._replay = Replay(self.variant, self.config.replay, run / REPLAY)
 
+    def prepare(self) -> None:
+        self._learner.compile(self.variant)
+        self._actors = self._started()
+
     def prune(self, checkpoints: Sequence[Path]) -> None:
         self._replay.prune(checkpoints)
 
@@ -72,7 +76,10 @@ class AlphaZero(Algorithm):
         self._replay.add(played.samples)
         counters.num_games += played.num_games
         counters.num_positions += len(played.samples)
+        learner_began = time.thread_time()
         losses = self._learn(len(played.samples), stop)
+        learner_s = time.thread_time() - learner_began
+        all_s = max(played.cpu_s + learner_s, 1e-9)
         counters.num_steps = self._learner.num_steps
         has_learned = time.monotonic()
         del self._published[number]
@@ -88,6 +95,11 @@ class AlphaZero(Algorithm):
             "self_play/simulations_per_s": played.num_simulations / seconds,
             "replay/positions": len(self._replay),
             "replay/age_rounds": self._replay.age,
+            # Shares in the CPU time of this round's games and of learning.
+            "time/network_share": played.evaluator_s / all_s,
+            "time/solver_share": played.solver_s / all_s,
+            "time/tree_share": (played.cpu_s - played.evaluator_s - played.solver_s) / all_s,  # and what is around it
+            "time/learner_share": learner_s / all_s,
             "time/wait_s": has_games - began,  # of the learner, for games
             "time/learn_s": has_learned - has_games,
             "time/publish_s": seconds - (has_learned - began),
@@ -150,14 +162,19 @@ class AlphaZero(Algorithm):
     def _ask(self) -> None:
         """Has the actors play the rounds whose networks are published, where they are not at it."""
         schedule = self.config.schedule
-        if self._actors is None:
-            config = self.config
-            terms = Terms(self.variant, config.search, config.self_play, config.actors.cache_entries)
-            self._actors = make_actors(config.actors, terms)
+        self._actors = self._started()
         for number, published in sorted(self._published.items()):
             if number not in self._rounds and self.counters.iteration <= number < schedule.num_iterations:
                 numbers, seed = range(schedule.games_per_iteration), (self.config.seed, number)
                 self._rounds[number] = self._actors.submit(published, numbers, seed)
+
+    def _started(self) -> Actors:
+        """Returns the actors, which are started where there are none yet."""
+        if self._actors is not None:
+            return self._actors
+        config = self.config
+        terms = Terms(self.variant, config.search, config.self_play, config.actors.cache_entries)
+        return make_actors(config.actors, terms)
 
     def _publish(self) -> Published:
         """Returns what is learned by now, for actors; the replay's positions tell how closely it is kept."""

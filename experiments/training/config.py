@@ -14,21 +14,24 @@ from experiments.training.learner import LearnerConfig
 from experiments.training.optimizer import check_rates
 from experiments.training.replay import ReplayConfig
 from experiments.training.self_play import SelfPlayConfig
+from experiments.training.tuple_learner import TupleLearnerConfig
 from reversi_env import Variant
-from reversi_env.naming import UnknownNameError
+from reversi_env.naming import one_of
 
 MOST_GAMES, MOST_MOVES, MOST_THREADS = 1_000_000, 100_000_000, 1_000
 MOST_EXACT_EMPTIES = 16  # a game is solved in a moment
 MOST_REPEATS = 10_000  # of what an iteration does again and again
 SEEDS = 1 << 64  # what torch's generator takes
 
-# What an algorithm has no use for: it is refused where somebody asks for it, and left out where the run is described.
-UNUSED_KEYS = {
+RESIDUAL, NTUPLE = NETWORKS = ("residual", "ntuple")
+
+_UNUSED_BY_ALGORITHM = {
     "alphazero": ("ppo", "ntuple", "schedule.replay_window", "schedule.num_threads", "evaluation.depth"),
     "maskable_ppo": (
         "search",
         "self_play",
         "learner",
+        "tuples",
         "replay",
         "actors",
         "ntuple",
@@ -42,6 +45,7 @@ UNUSED_KEYS = {
         "search",
         "self_play",
         "learner",
+        "tuples",
         "replay",
         "actors",
         "ppo",
@@ -50,6 +54,34 @@ UNUSED_KEYS = {
         "device",
     ),
 }
+ALGORITHMS = tuple(_UNUSED_BY_ALGORITHM)
+_UNUSED_BY_NETWORK = {
+    RESIDUAL: ("tuples",),
+    NTUPLE: (
+        "network.num_channels",
+        "network.num_blocks",
+        "network.num_head_channels",
+        "learner",
+        "actors.inference",
+        "device",
+    ),
+}
+
+
+@dataclass
+class NetworkConfig(ResidualConfig):
+    """What learns policy and value: a residual network of some size, or n-tuples, whose size is the board's."""
+
+    kind: str = RESIDUAL  # or "ntuple"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("kind of network", self.kind, NETWORKS)
+
+    @property
+    def residual(self) -> ResidualConfig:
+        """How large a residual network is."""
+        return ResidualConfig(self.num_channels, self.num_blocks, self.num_head_channels)
 
 
 @dataclass
@@ -222,10 +254,11 @@ class TrainConfig:
 
     algorithm: str = "alphazero"  # or "maskable_ppo" or "ntuple"
     variant: VariantConfig = field(default_factory=VariantConfig)
-    network: ResidualConfig = field(default_factory=ResidualConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
     search: MCTSConfig = field(default_factory=MCTSConfig)  # of self-play
     self_play: SelfPlayConfig = field(default_factory=SelfPlayConfig)
-    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)  # of a residual network
+    tuples: TupleLearnerConfig = field(default_factory=TupleLearnerConfig)  # the learner of n-tuples
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     actors: ActorsConfig = field(default_factory=ActorsConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
@@ -240,13 +273,25 @@ class TrainConfig:
     resume: str | None = None  # a run folder to go on with
 
     def __post_init__(self) -> None:
-        if self.algorithm not in UNUSED_KEYS:
-            raise UnknownNameError("algorithm", self.algorithm, UNUSED_KEYS)
+        one_of("algorithm", self.algorithm, ALGORITHMS)
         if self.algorithm == "alphazero":
             self.self_play.check(self.search)
+        elif self.algorithm == "maskable_ppo" and self.network.kind != RESIDUAL:
+            raise ValueError(f"network.kind={self.network.kind} is for algorithm=alphazero, not {self.algorithm}")
         if not 0 <= self.seed < SEEDS:
             raise ValueError(f"seed must be at least 0 and below {SEEDS}, got {self.seed}")
         self.to_device()
+
+    @property
+    def unused_keys(self) -> dict[str, str]:
+        """What a run has no use for, and by which choice.
+
+        It is refused where somebody asks for it, and left out where the run is described.
+        """
+        unused = dict.fromkeys(_UNUSED_BY_ALGORITHM[self.algorithm], f"algorithm={self.algorithm}")
+        if self.algorithm == "alphazero":
+            unused |= dict.fromkeys(_UNUSED_BY_NETWORK[self.network.kind], f"network={self.network.kind}")
+        return unused
 
     def to_device(self) -> torch.device:
         """Returns the device that `device` stands for; raises ValueError where it is not here."""

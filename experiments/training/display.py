@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from experiments.evaluation import Row
-from experiments.training.config import TrainConfig
+from experiments.training.config import NTUPLE, TrainConfig
 
 # What a line tells of an iteration beside its time, where there is such a number.
 _SHOWN = {
@@ -89,8 +89,11 @@ class Display:
 def display(folder: Path, config: TrainConfig) -> Iterator[Display]:
     """Gives the display of a run and takes its bar away at the end."""
     variant = config.variant.to_variant()
-    network = f"{config.network.num_channels} channels × {config.network.num_blocks} blocks"
-    learned = "n-tuples" if config.algorithm == "ntuple" else network
+    learned = f"{config.network.num_channels} channels × {config.network.num_blocks} blocks"
+    if config.algorithm == "ntuple":
+        learned = "n-tuples"
+    elif config.network.kind == NTUPLE:
+        learned = "policy and value by n-tuples"
     with contextlib.ExitStack() as stack:
         bar = None
         if sys.stderr.isatty():

@@ -27,6 +27,7 @@ from experiments.training.optimizer import (
 )
 from experiments.training.replay import Batch, Replay
 from experiments.training.tensors import check_tensors, join_tensors, split_tensors
+from reversi_env import Variant
 from reversi_env.naming import UnknownNameError
 
 LARGEST_BATCH = 1 << 20  # positions; what fits the memory is less
@@ -95,6 +96,9 @@ class Learner(ABC):
     network: Network
     config: Sampling
     num_steps: int  # taken so far
+
+    def compile(self, variant: Variant) -> None:  # noqa: B027 (torch has its own ways)
+        """Compiles the kernels that it and its network need."""
 
     @abstractmethod
     def averaged(self) -> Network:

@@ -45,7 +45,14 @@ class NTuple(Algorithm):
         self.counters: NTupleCounters = NTupleCounters()
         self._learner = NTupleLearner(layout_of(self.variant.size))
         self._window = Positions.empty(self.variant)
-        self._compile()
+
+    def prepare(self) -> None:
+        evaluation = learned_evaluation(self.tables)
+        style = self._style()._replace(min_opening_plies=0, max_opening_plies=0)
+        positions = self_play(self.variant, evaluation, style, 1, 0, 1, lambda: None).positions
+        predicted(positions, evaluation, self.variant)
+        sample_positions(evaluation, self.variant, 1, 0)  # searches as `measured_model` does
+        NTupleLearner(self._learner.layout).learn(positions.boards, positions.target, np.arange(1), 0.1, 1.0, 1)
 
     def iterate(self, stop: Stop) -> dict[str, float]:
         config, schedule, counters = self.config.ntuple, self.config.schedule, self.counters
@@ -135,15 +142,6 @@ class NTuple(Algorithm):
                 raise ValueError(f"the learner's {name} hold what no training leaves: a number not finite, or below 0")
             setattr(self._learner, name, found)
         self._window = Positions.from_arrays({name: tensor.numpy() for name, tensor in window.items()}, self.variant)
-
-    def _compile(self) -> None:
-        """Runs every kernel, so that the clock of a run does not begin with compiling them."""
-        evaluation = learned_evaluation(self.tables)
-        style = self._style()._replace(min_opening_plies=0, max_opening_plies=0)
-        positions = self_play(self.variant, evaluation, style, 1, 0, 1, lambda: None).positions
-        predicted(positions, evaluation, self.variant)
-        sample_positions(evaluation, self.variant, 1, 0)  # searches as `measured_model` does
-        NTupleLearner(self._learner.layout).learn(positions.boards, positions.target, np.arange(1), 0.1, 1.0, 1)
 
     def _style(self) -> Style:
         """Returns how games are played at this time of the run."""

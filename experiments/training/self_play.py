@@ -30,7 +30,7 @@ from reversi_env.random_bits import draw_below, next_state, scramble, stream
 from reversi_env.rules import MUST_MOVE, OVER, Rules, final_score, legal_mask, play_square, status
 from reversi_env.vectors import count, is_empty, lowest, without_lowest
 
-IDLE, PLAYING, DONE = 0, 1, 2  # states of a place for a game
+IDLE, PLAYING, SOLVABLE, DONE = range(4)  # states of a place for a game
 
 OPENING_PLIES = 8  # after so many plies the diversity of games is told
 
@@ -95,7 +95,7 @@ class Style(NamedTuple):
 class Games(NamedTuple):
     """The games under way in G places, of P plies at the most; a row of what has P of them is a sample."""
 
-    state: np.ndarray  # int8 [G]: IDLE, PLAYING or DONE
+    state: np.ndarray  # int8 [G]: IDLE, PLAYING, SOLVABLE where the solver is to play the rest, or DONE
     boards: np.ndarray  # uint64 [G * 2, W], the discs of the side to move and of the other one; of a game that is DONE
     #   black's and white's
     is_black: np.ndarray  # bool [G], whose move it is
@@ -152,7 +152,6 @@ def begin_game(
     rng_state: np.uint64,
     settings: Settings,
     style: Style,
-    exact: ExactMemory,
     rules: Rules,
 ) -> None:
     """Begins a game in an idle place, from the boards in `start`, uint64 [2, W]."""
@@ -174,7 +173,7 @@ def begin_game(
             move = square_of(nth_bit(legal, draw_below(games.rng_state, place, count(legal))), rules.size, legal)
         player, opponent = _played(games, place, player, opponent, move, rules)
     trees, spares = tree_spans(tree), tree_spans(spare)
-    _go_on(games, trees, spares, place, player, opponent, False, settings, style, exact, rules)
+    _go_on(games, trees, spares, place, player, opponent, False, settings, style, rules)
 
 
 @kernel
@@ -200,14 +199,14 @@ def _store_by_color(boards: np.ndarray, place: int, is_black: bool, player: Bitb
 
 
 @kernel
-def _end(games: Games, tree: Tree, place: int, player: Bitboard, opponent: Bitboard, rules: Rules) -> None:
+def _end(games: Games, place: int, player: Bitboard, opponent: Bitboard, rules: Rules) -> None:
+    """Ends a game, whose tree nobody looks at any more."""
     score = final_score(player, opponent, rules)
     games.black_score[place] = score if games.is_black[place] else -score
     _store_by_color(games.boards, place, games.is_black[place], player, opponent)
     if games.num_plies[place] < OPENING_PLIES:
         _store_by_color(games.opening, place, games.is_black[place], player, opponent)
     games.state[place] = DONE
-    tree.num_nodes[place] = 0
 
 
 @kernel
@@ -221,20 +220,25 @@ def _go_on(
     is_in_tree: bool,
     settings: Settings,
     style: Style,
-    exact: ExactMemory,
     rules: Rules,
 ) -> None:
-    """Plays moves that need no search, then begins a search or ends the game; `is_in_tree`: at the root as it is."""
+    """Plays moves that need no search, then begins a search, or leaves the game to the solver, or ends it.
+
+    `is_in_tree`: whether the position is the root of its tree.
+    """
     while True:
         legal = legal_mask(player, opponent, rules)
         what = status(player, opponent, legal, rules)
         if what == OVER:
-            _end(games, tree, place, player, opponent, rules)
+            tree.num_nodes[place] = 0
+            _end(games, place, player, opponent, rules)
             return
         num_empties = rules.size * rules.size - count(player) - count(opponent)
-        if what == MUST_MOVE and num_empties <= style.exact_empties:
-            _play_perfectly(games, tree, place, player, opponent, num_empties, exact, rules)
-            return
+        is_solvable = what == MUST_MOVE and num_empties <= style.exact_empties
+        if is_solvable:
+            tree.num_nodes[place] = 0
+            games.state[place] = SOLVABLE
+            break
         if what == MUST_MOVE and count(legal) > 1:
             break
         move = square_of(lowest(legal), rules.size, legal) if what == MUST_MOVE else rules.size * rules.size
@@ -242,6 +246,8 @@ def _go_on(
         player, opponent = _played(games, place, player, opponent, move, rules)
     store(games.boards, 2 * place, player)
     store(games.boards, 2 * place + 1, opponent)
+    if is_solvable:
+        return
     is_full = draw_uniform(games.rng_state, place) < style.full_share
     most = style.full_simulations if is_full else style.quick_simulations
     if not is_in_tree:
@@ -256,53 +262,54 @@ def _go_on(
 
 
 @kernel
-def _play_perfectly(
-    games: Games,
-    tree: Tree,
-    place: int,
-    player: Bitboard,
-    opponent: Bitboard,
-    num_empties: int,
-    exact: ExactMemory,
-    rules: Rules,
-) -> None:
-    """Plays a game to its end, each side its first best move, and records the positions."""
-    score = score_of(player, opponent, 0, num_empties, exact.memory, exact.table, exact.marks, exact.evaluation, rules)
-    while True:
-        legal = legal_mask(player, opponent, rules)
-        what = status(player, opponent, legal, rules)
-        if what == OVER:
-            break
-        move = rules.size * rules.size
-        if what == MUST_MOVE:
-            left = legal
-            num_empties -= 1
-            while True:
-                move = square_of(lowest(left), rules.size, left)
-                left = without_lowest(left)
-                if is_empty(left):  # as none of the others is
-                    break
-                after = play_square(player, opponent, move, rules)
-                answer = solve(
-                    after[0],
-                    after[1],
-                    -score,
-                    num_empties,
-                    exact.memory,
-                    exact.table,
-                    exact.marks,
-                    exact.evaluation,
-                    rules,
-                )
-                if answer <= -score:
-                    break
-            if count(legal) > 1:
-                row = _record(games, place, player, opponent, np.sign(score), 1.0)
-                games.policy[place, row, move] = 1
-                games.entropy[place, row] = -1
-        player, opponent = _played(games, place, player, opponent, move, rules)
-        score = -score
-    _end(games, tree, place, player, opponent, rules)
+def solve_games(games: Games, exact: ExactMemory, rules: Rules) -> None:
+    """Plays every game that is SOLVABLE to its end, each side its first best move, and records the positions."""
+    for place in range(games.state.shape[0]):
+        if games.state[place] != SOLVABLE:
+            continue
+        player, opponent = (
+            load(games.boards, 2 * place, rules.squares),
+            load(games.boards, 2 * place + 1, rules.squares),
+        )
+        num_empties = rules.size * rules.size - count(player) - count(opponent)
+        score = score_of(
+            player, opponent, 0, num_empties, exact.memory, exact.table, exact.marks, exact.evaluation, rules
+        )
+        while True:
+            legal = legal_mask(player, opponent, rules)
+            what = status(player, opponent, legal, rules)
+            if what == OVER:
+                break
+            move = rules.size * rules.size
+            if what == MUST_MOVE:
+                left = legal
+                num_empties -= 1
+                while True:
+                    move = square_of(lowest(left), rules.size, left)
+                    left = without_lowest(left)
+                    if is_empty(left):  # as none of the others is
+                        break
+                    after = play_square(player, opponent, move, rules)
+                    answer = solve(
+                        after[0],
+                        after[1],
+                        -score,
+                        num_empties,
+                        exact.memory,
+                        exact.table,
+                        exact.marks,
+                        exact.evaluation,
+                        rules,
+                    )
+                    if answer <= -score:
+                        break
+                if count(legal) > 1:
+                    row = _record(games, place, player, opponent, float(np.sign(score)), 1.0)
+                    games.policy[place, row, move] = 1
+                    games.entropy[place, row] = -1
+            player, opponent = _played(games, place, player, opponent, move, rules)
+            score = -score
+        _end(games, place, player, opponent, rules)
 
 
 @kernel
@@ -369,12 +376,10 @@ def _chosen_edge(games: Games, tree: Tree, place: int, settings: Settings, style
 
 
 @kernel
-def advance(
-    games: Games, tree: Tree, spare: Tree, settings: Settings, style: Style, exact: ExactMemory, rules: Rules
-) -> int:
-    """Plays a move in every game whose search has ended, up to the next search; returns how many games are DONE."""
+def advance(games: Games, tree: Tree, spare: Tree, settings: Settings, style: Style, rules: Rules) -> int:
+    """Plays a move in every game whose search has ended, up to the next search; returns how many need no more."""
     trees, spares = tree_spans(tree), tree_spans(spare)
-    num_done = 0
+    num_ended = 0
     for place in range(games.state.shape[0]):
         if games.state[place] == PLAYING and is_searched(trees, place):
             player, opponent = (
@@ -386,10 +391,9 @@ def advance(
             move = int(trees.action[edge])
             is_in_tree = style.reuses_tree and descend(trees, spares, place, edge, rules)
             player, opponent = _played(games, place, player, opponent, move, rules)
-            _go_on(games, trees, spares, place, player, opponent, is_in_tree, settings, style, exact, rules)
-        if games.state[place] == DONE:
-            num_done += 1
-    return num_done
+            _go_on(games, trees, spares, place, player, opponent, is_in_tree, settings, style, rules)
+        num_ended += games.state[place] == SOLVABLE or games.state[place] == DONE
+    return num_ended
 
 
 @dataclass(frozen=True)
@@ -409,6 +413,7 @@ class SelfPlay:
     entropy: float  # of the searches' policies, in nats
     surprise: float  # their KL divergence from the priors, in nats
     evaluator_s: float  # CPU seconds in the network
+    solver_s: float  # CPU seconds in the solver
     cpu_s: float  # CPU seconds in all
     num_cached: int = 0  # of the positions evaluated, those that a cache answered
 
@@ -425,7 +430,6 @@ class SelfPlay:
             "self_play/surprise": self.surprise / searched,
             "self_play/simulations_per_cpu_s": self.num_simulations / cpu_s,
             "self_play/games_per_cpu_s": games / cpu_s,
-            "self_play/network_share": self.evaluator_s / cpu_s,
             "self_play/cache_hits": self.num_cached / max(self.num_evaluated, 1),
         }
 
@@ -467,6 +471,7 @@ def play_games(
         SelfPlay.joined([parts[order] for order in range(len(numbers))]),
         num_evaluated=actor.search.num_evaluated,
         evaluator_s=actor.search.evaluator_s,
+        solver_s=actor.solver_s + actor.search.solver_s,
         cpu_s=time.thread_time() - began,
     )
 
@@ -500,6 +505,7 @@ class Actor:
             final_temperature=float(search_config.final_temperature),
         )
         self._games = new_games(len(self.search.tree.num_nodes), variant)
+        self.solver_s = 0.0  # CPU seconds of this thread in the games' ends; `search` counts its leaves'
         self._exact = make_exact_memory(variant)
         self._spare = new_tree(1, self.search.tree.nodes_per_game if config.reuses_tree else 1, variant.rules)
         start = Position(variant)
@@ -519,18 +525,13 @@ class Actor:
     def step(self) -> dict[int, SelfPlay]:
         """Calls the evaluator once and plays on where searches have ended; returns games that end, by their order."""
         self.search.step()
-        num_done = advance(
-            self._games,
-            self.search.tree,
-            self._spare,
-            self.search.settings,
-            self.style,
-            self._exact,
-            self.variant.rules,
-        )
+        games, search, rules = self._games, self.search, self.variant.rules
         ended = {}
-        if num_done:
-            for place in np.flatnonzero(self._games.state == DONE).tolist():
+        if advance(games, search.tree, self._spare, search.settings, self.style, rules):
+            began = time.thread_time()
+            solve_games(games, self._exact, rules)
+            self.solver_s += time.thread_time() - began
+            for place in np.flatnonzero(games.state == DONE).tolist():
                 ended[self._order_at.pop(place)] = self._collect(place)
                 self._fill(place)
         return ended
@@ -550,7 +551,6 @@ class Actor:
             np.uint64(stream(self._seed, number)),
             self.search.settings,
             self.style,
-            self._exact,
             self.variant.rules,
         )
 
@@ -593,6 +593,7 @@ class Actor:
             entropy=float(entropy[is_searched].sum()),
             surprise=float(surprise[is_searched].sum()),
             evaluator_s=0.0,
+            solver_s=0.0,
             cpu_s=0.0,
         )
 

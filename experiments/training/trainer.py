@@ -88,6 +88,7 @@ class Trainer:
         metrics = Metrics(self.folder, counters.iteration)
         metrics.add_text("config", f"```yaml\n{self._config_yaml}\n```")
         metrics.add_text("commit", str(self._commit))
+        self.algorithm.prepare()
         began = time.monotonic() - counters.elapsed_s
         try:
             while not self._is_done(counters):

@@ -18,12 +18,12 @@ from torch import Tensor
 from agents.ntuple.lanes import write_cells
 from agents.ntuple.layout import MOST_MOVES, NUM_VECTORS, VECTOR_LANES
 from agents.ntuple.network import MARGIN, POLICY, TupleNetwork
-from agents.ntuple.policy import expected_result
+from agents.ntuple.policy import TupleEvaluator, expected_result
 from experiments.training.learner import LARGEST_BATCH, Learner
 from experiments.training.optimizer import check_rates, cosine_rate, diverged
 from experiments.training.replay import Replay, Samples
 from experiments.training.tensors import check_tensors
-from reversi_env import Variant
+from reversi_env import Position, Variant
 from reversi_env.bitboard import load, square_of
 from reversi_env.geometry import Bitboard, num_words
 from reversi_env.jit import kernel
@@ -151,6 +151,21 @@ class TupleLearner(Learner):
             spread=network.spread,
         )
 
+    def compile(self, variant: Variant) -> None:
+        start = Position(variant)
+        player, opponent = np.array([start.player], np.uint64), np.array([start.opponent], np.uint64)
+        policy, value = TupleEvaluator(self.network)(player, opponent, variant)
+        drawn = _Drawn(player, opponent, policy, *(value[:0] for _ in range(4)))  # no scores: no positions, no steps
+        learn_samples(
+            drawn,
+            self._fitted,
+            self._finder(1),
+            _Rates(*value[[0] * 4]),
+            _room_for(variant),
+            np.zeros(NUM_SUMS),
+            variant.rules,
+        )
+
     def averaged(self) -> TupleNetwork:
         """Returns a copy of the network as it is: an average was better by no more than 1 % of the policy's loss."""
         return self.network.copy()
@@ -160,7 +175,7 @@ class TupleLearner(Learner):
     ) -> dict[str, float]:
         if not len(replay) or num_steps < 1:
             return {}
-        config, layout = self.config, self.network.layout
+        config = self.config
         rate = cosine_rate(config.learning_rate, config.final_learning_rate, progress)
         rates = _Rates(
             margin=np.float32(rate),
@@ -169,9 +184,7 @@ class TupleLearner(Learner):
             search_value_share=np.float32(config.search_value_share),
         )
         num_common = next((common for most, common in _COMMON_STAGES if replay.num_positions <= most), 1)
-        stages = layout.stages // num_common * num_common
-        weight_of_cell = np.concatenate([[0], layout.weight_of_cell]).astype(np.int32)  # the cell 0 has none
-        finder = _Finder(layout.header, weight_of_cell, stages, layout.turn_cells, layout.move_cells)
+        finder = self._finder(num_common)
         room, sums = _room_for(replay.variant), np.zeros(NUM_SUMS)
 
         new = num_steps * config.batch_size / config.samples_per_position
@@ -187,6 +200,13 @@ class TupleLearner(Learner):
         if not all(np.isfinite(array).all() for array in self._fitted):
             raise diverged("a weight is not finite", self.num_steps, rate, "tuples.learning_rate")
         return _metrics(sums) | {"train/learning_rate": rate, "train/steps": self.num_steps}
+
+    def _finder(self, num_common: int) -> _Finder:
+        """Returns how weights are found where so many stages have theirs in common."""
+        layout = self.network.layout
+        stages = layout.stages // num_common * num_common
+        weight_of_cell = np.concatenate([[0], layout.weight_of_cell]).astype(np.int32)  # the cell 0 has none
+        return _Finder(layout.header, weight_of_cell, stages, layout.turn_cells, layout.move_cells)
 
     def tensors(self) -> dict[str, Tensor]:
         return {name: torch.from_numpy(array.copy()) for name, array in self._fitted._asdict().items()}

@@ -324,7 +324,7 @@ def test_a_run_may_begin_with_the_network_of_another_board(tmp_path, capsys):
     for overrides, sentence in (
         (["network.num_blocks=2", f"init_from={tmp_path}/away"], "away is ResidualConfig(num_channels=4,"),
         ([f"init_from={tmp_path}/small"], "there is no checkpoint or run at"),
-        ([f"init_from={tmp_path}/tables"], "tables holds n-tuple tables, the configuration asks for a network"),
+        ([f"init_from={tmp_path}/tables"], "tables holds a Tables, network.kind=residual is a ResidualNetwork"),
     ):
         capsys.readouterr()
         assert train("name=refused", *overrides, folder=tmp_path) == cli.FAILED
