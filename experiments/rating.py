@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 Z_95 = 1.959964  # two-sided 95 % of the normal distribution
 ELO_PER_LOGIT = 400 / math.log(10)
@@ -95,6 +94,8 @@ def ratings(
         logits = differences @ free
         likelihood = points @ logits - num_games @ np.logaddexp(0, logits)
         return -likelihood, differences.T @ (num_games * _expected(logits) - points)
+
+    from scipy.optimize import minimize  # takes a second, which only ratings need
 
     free = minimize(loss, np.zeros(num_players - 1), jac=True, method="BFGS").x
     expected = _expected(differences @ free)

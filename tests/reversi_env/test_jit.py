@@ -4,6 +4,7 @@ What concerns the cache alone is tried in a laboratory: a few modules of the pac
 own.
 """
 
+import ast
 import json
 import os
 import shutil
@@ -204,6 +205,21 @@ print(*[name for name, kernel in found.items() if kernel.overloads or kernel.sta
 
 
 # Edits
+
+
+def test_no_import_of_ours_is_overlooked() -> None:
+    for path in ROOT.rglob("*.py"):
+        if path.relative_to(ROOT).parts[0] in ("reversi_env", "agents", "experiments"):
+            names = set()
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    names.update(alias.name for alias in node.names)
+                elif isinstance(node, ast.ImportFrom):
+                    assert node.module, f"{path}: a relative import"
+                    names.update(f"{node.module}.{alias.name}" for alias in node.names)
+                    names.add(node.module)
+            files = {ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names}
+            assert {file for file in files if file.is_file()} <= jit._imports(path), path
 
 
 def test_an_edit_in_a_kernel_an_intrinsic_or_a_constant_of_another_module_is_seen(laboratory: Laboratory) -> None:
