@@ -29,7 +29,7 @@ class Drawing(Agent):
 @pytest.mark.parametrize(
     "opponent",
     ["mobility", "alphabeta:depth=2", "zero-6x6:num_simulations=8", Drawing(), ["greedy", "mobility"]],
-    ids=str,
+    ids=lambda opponent: opponent.name if isinstance(opponent, Drawing) else str(opponent),
 )
 def test_many_games_against_an_agent_are_those_of_single_environments(opponent: Any) -> None:
     settings: dict[str, Any] = {"variant": "othello-6x6", "color": "random"}

@@ -1,6 +1,7 @@
 """Whole small runs with `network=ntuple`: what such a run leaves, where it goes on, what it refuses."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from agents.mcts import MCTSAgent
 from agents.ntuple.network import TupleNetwork
 from agents.runs import CHECKPOINTS
 from experiments import cli
+from experiments.training.alphazero import SelfPlayCounters
+from experiments.training.trainer import forecast
 from reversi_env import Position, Variant
 
 TINY = [
@@ -75,6 +78,21 @@ def test_a_run_leaves_n_tuples_that_play_and_goes_on_as_if_it_had_not_ended(tmp_
         left.rename(tmp_path / f"away-{left.name}")  # as if the run had died before
     assert cli.main(["train", f"resume={tmp_path}/whole"]) == cli.DONE
     assert same(networks_of(tmp_path / "whole")[-1], last)
+
+
+def test_a_run_with_a_duration_foretells_its_end(tmp_path, capsys):
+    endless = ["schedule.num_iterations=1000000", "schedule.duration_s=3", "evaluation.opponents=[]"]
+    assert train("name=run", *endless, folder=tmp_path) == cli.DONE
+    *_, last, _ = metrics_of(tmp_path / "run")
+    foretold = re.findall(
+        r"a tenth of the time is over; .* ([\d,]+) iterations, ([\d,]+) games", capsys.readouterr().err
+    )
+    assert len(foretold) == 1
+    iterations, games = (int(number.replace(",", "")) for number in foretold[0])
+    assert games / iterations == pytest.approx(20, rel=0.1)  # of an iteration
+    assert 0.1 < iterations / last["iteration"] < 10
+    counters = SelfPlayCounters(iteration=3, elapsed_s=30.0, num_games=60, num_positions=1000, num_steps=7)
+    assert forecast(counters, 300.0) == {"iterations": 30, "games": 600, "positions": 10000, "steps": 70}
 
 
 def test_a_run_may_begin_with_the_n_tuples_of_another(tmp_path, capsys):

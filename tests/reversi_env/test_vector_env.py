@@ -47,6 +47,13 @@ def by_color(position: Position, rng: np.random.Generator) -> int:
     return position.legal_moves[0 if position.is_black_to_move else -1]
 
 
+def name_of(opponent: Any) -> str:
+    """Returns the same at every collection of tests, which what `str` says of a function is not."""
+    if isinstance(opponent, list):
+        return "+".join(map(name_of, opponent))
+    return str(getattr(opponent, "__name__", opponent))
+
+
 OPPONENTS: list[Any] = [*BASELINES, None, last_legal, any_legal, by_color, ["greedy", by_color, "random"], ["greedy"]]
 
 
@@ -103,14 +110,14 @@ def test_games_are_those_of_single_environments(variant: Variant, mode: Autorese
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("opponent", OPPONENTS, ids=str)
+@pytest.mark.parametrize("opponent", OPPONENTS, ids=name_of)
 def test_opponents_play_as_in_single_environments(opponent: Any, mode: AutoresetMode) -> None:
     color = "black" if opponent is None else "random"
     follow(*pair(mode, variant=Variant(6), opponent=opponent, color=color), 80)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("opponent", ["greedy", by_color, None], ids=str)
+@pytest.mark.parametrize("opponent", ["greedy", by_color, None], ids=name_of)
 def test_resets_in_the_middle_are_those_of_single_environments(opponent: Any, mode: AutoresetMode) -> None:
     variant = Variant(6, "free")
     ours, theirs = pair(mode, variant=variant, opponent=opponent)
@@ -141,7 +148,7 @@ def test_resets_in_the_middle_are_those_of_single_environments(opponent: Any, mo
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("opponent", ["positional", any_legal, None], ids=str)
+@pytest.mark.parametrize("opponent", ["positional", any_legal, None], ids=name_of)
 def test_illegal_actions_end_games_as_in_single_environments(opponent: Any, mode: AutoresetMode) -> None:
     follow(*pair(mode, variant=Variant(4), opponent=opponent, reward="score"), 60, share_illegal=0.2)
 
