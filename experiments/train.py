@@ -2,13 +2,13 @@
 
     reversi train                                        experiment=quick: 6×6 from nothing, some minutes on two cores
     reversi train experiment=quick schedule.num_iterations=2 evaluation.final_num_games=10    a look, within a minute
-    reversi train experiment=othello seed=3 network=small search.num_simulations=100
+    reversi train experiment=othello-1h seed=3           8×8 from nothing, in one hour on two cores
     reversi train algorithm=maskable_ppo                 the same by sb3-contrib's PPO, against the random player
-    reversi train experiment=othello network=small init_from=runs/6x6    begins with a network from another board
+    reversi train variant=othello init_from=zero-6x6     begins with a network from another board
     reversi train experiment=ntuple                      n-tuples 8×8 from nothing in one hour on two cores
     reversi train experiment=ntuple_quick                the same on 6×6 in 100 seconds
     reversi train resume=runs/x                          goes on from its last checkpoint
-    reversi train --config experiment=othello            prints the configuration and does nothing
+    reversi train --config experiment=othello-1h          prints the configuration and does nothing
     torchrun --nproc-per-node 2 -m reversi_lab train     two processes learn as one, on two GPUs or cores
     reversi train --multirun seed=1,2,3                  a sweep: a run for each, one after the other
     reversi train --multirun seed=1,2,3 hydra/launcher=joblib hydra.launcher.n_jobs=2      two at a time, by an extra

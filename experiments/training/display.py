@@ -72,6 +72,11 @@ class Display:
         if self._bar and self._iterations is not None:
             self._bar.update(self._iterations, completed=completed)
 
+    def forecast(self, counts: Mapping[str, int]) -> None:
+        """Tells what the run will have done at its end."""
+        told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+        self.say(f"a tenth of the time is over; at this rate the end of it will see {told}")
+
     def evaluation(self, done: int, rows: list[Row]) -> None:
         """Tells the scores of an evaluation."""
         scores = ", ".join(f"{row.match.second} {100 * row.score.value:.0f} %" for row in rows)

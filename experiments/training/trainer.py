@@ -23,6 +23,7 @@ from experiments.training.run_folder import Metrics
 from experiments.truth.report import measure_truth
 from experiments.truth.solved import held_out
 
+_FORECAST_AT = 0.1  # of a run's time
 _COMPARED = ("/elo", "/kept", "/discs_lost")  # ends of the names of numbers by which runs are compared
 
 
@@ -30,6 +31,8 @@ class Report(Protocol):
     """Whom a run tells how it goes on."""
 
     def iteration(self, done: int, numbers: Mapping[str, float]) -> None: ...
+
+    def forecast(self, counts: Mapping[str, int]) -> None: ...
 
     def evaluation(self, done: int, rows: list[Row]) -> None: ...
 
@@ -42,6 +45,13 @@ class _State:
 
     iteration: int
     checkpoint: Checkpoint
+
+
+def forecast(counters: Counters, duration_s: float) -> dict[str, int]:
+    """Returns what a run will have counted when its time is over, at the rate that it has had so far."""
+    counts = {name.removeprefix("num_"): number for name, number in vars(counters).items() if name.startswith("num_")}
+    rate = duration_s / counters.elapsed_s
+    return {name: round(rate * number) for name, number in {"iterations": counters.iteration, **counts}.items()}
 
 
 class Trainer:
@@ -93,7 +103,7 @@ class Trainer:
         try:
             while not self._is_done(counters):
                 numbers = self.algorithm.iterate(self._stop)
-                counters.elapsed_s = time.monotonic() - began
+                before_s, counters.elapsed_s = counters.elapsed_s, time.monotonic() - began
                 counters.iteration += 1
                 numbers["time/elapsed_s"] = counters.elapsed_s
                 self._state = self._snapshot()
@@ -110,6 +120,8 @@ class Trainer:
                     if is_last or done % schedule.checkpoint_every == 0:
                         self.save()
                 self.report.iteration(done, numbers)
+                if schedule.duration_s and before_s < _FORECAST_AT * schedule.duration_s <= counters.elapsed_s:
+                    self.report.forecast(forecast(counters, schedule.duration_s))
             self.algorithm.close()  # of what it may have begun for later iterations the evaluation needs nothing
             rows, numbers = self._rate(self.config.evaluation.final_num_games, metrics)
             metrics.add(self.iteration, numbers)
