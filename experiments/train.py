@@ -57,7 +57,7 @@ from experiments.training.config import (
     VariantConfig,
 )
 from experiments.training.display import display
-from experiments.training.distributed import Ranks, joined_ranks
+from experiments.training.distributed import Ranks, joined_ranks, num_ranks
 from experiments.training.interruption import Interrupted, TrainingError
 from experiments.training.learner import LearnerConfig
 from experiments.training.run_folder import (
@@ -84,7 +84,7 @@ SCHEMAS: dict[str, tuple[str | None, type]] = {
     "evaluation_schema": ("evaluation", EvaluationConfig),
 }
 LARGEST = {
-    "alphazero": "self_play.games_at_once × search.num_simulations, learner.batch_size",
+    "alphazero": "self_play.games_at_once × search.num_simulations, replay.initial_window, the batch of the learner",
     "maskable_ppo": "ppo.num_envs × ppo.moves_per_update, ppo.batch_size",
     "ntuple": "schedule.replay_window, schedule.games_per_iteration",
 }
@@ -103,6 +103,8 @@ def main(arguments: Sequence[str]) -> int:
             raise UnknownNameError("option", argument, NO_OVERRIDE)
     overrides = [argument for argument in arguments if argument not in NO_OVERRIDE]
     if "--multirun" in arguments:
+        if "--config" in arguments:
+            raise UsageError("--config prints the configuration of one run; leave out --multirun")
         return _sweep(overrides)
     config, label = compose_config(overrides)
     with _as_usage_errors():
@@ -161,6 +163,9 @@ def _sweep(overrides: Sequence[str]) -> int:
     _register_schemas()
     with initialize_config_module("configs", version_base="1.3"):
         parsed = _parsed([text for text in overrides if not text.startswith("hydra")], compose("train"), is_sweep=True)
+    for found in parsed:
+        if found.is_sweep_override() and found.key_or_group in ("runs", "name"):
+            raise UsageError(f"{found.input_line}: a sweep has one folder, and names its runs itself")
     given = {override.key_or_group: override for override in parsed if not override.is_sweep_override()}
     runs, name = (given[key].value() if key in given else None for key in ("runs", "name"))
     folder = make_run_folder(Path(str(runs or "runs")), None if name is None else str(name), "sweep")
@@ -172,22 +177,25 @@ def _sweep(overrides: Sequence[str]) -> int:
     finally:
         if not any(path.is_dir() for path in folder.iterdir()):  # no run has begun
             shutil.rmtree(folder)
+    words = {DONE: "done", INTERRUPTED: "interrupted"}
     for run in ended:
-        print(f"{run.folder}: {'done' if run.exit_code == DONE else f'failed with exit code {run.exit_code}'}")
-    return DONE if all(run.exit_code == DONE for run in ended) else FAILED
+        print(f"{run.folder}: {words.get(run.exit_code, f'failed with exit code {run.exit_code}')}")
+    codes = {run.exit_code for run in ended}
+    return FAILED if codes - words.keys() else max(codes, default=DONE)
 
 
 @contextlib.contextmanager
 def _joined_ranks(config: TrainConfig) -> Iterator[Ranks | None]:
-    """Joins other processes of torchrun, where it has begun any; raises TrainingError where they would be of no use."""
+    """Joins other processes of torchrun, where it has begun any; raises UsageError where they would be of no use."""
+    size = num_ranks()
+    if size > 1 and (config.algorithm != "alphazero" or config.network.kind != RESIDUAL):
+        chosen = f"algorithm={config.algorithm} with network.kind={config.network.kind}"
+        raise UsageError(f"{chosen} knows no torchrun; run it in one process")
+    if size > 1 and config.learner.batch_size < 2 * size:  # batch norm needs two
+        raise UsageError(
+            f"learner.batch_size must be at least 2 for each of {size} ranks, got {config.learner.batch_size}"
+        )
     with joined_ranks(config.to_device()) as ranks:
-        if ranks and (config.algorithm != "alphazero" or config.network.kind != RESIDUAL):
-            chosen = f"algorithm={config.algorithm} with network.kind={config.network.kind}"
-            raise TrainingError(f"{chosen} knows no torchrun; run it in one process")
-        if ranks and config.learner.batch_size < 2 * ranks.size:  # batch norm needs two
-            raise TrainingError(
-                f"learner.batch_size must be at least 2 for each of {ranks.size} ranks, got {config.learner.batch_size}"
-            )
         yield ranks
 
 

@@ -228,7 +228,7 @@ def self_play_of_searches() -> object:
     """Lets tree searches play against themselves: some of them quick, trees kept, the end solved."""
     seen: list[object] = []
     config = SelfPlayConfig(2, 8, max_random_plies=2, full_share=0.5, quick_simulations=4, reuses_tree=True)
-    search = MCTSConfig(num_simulations=8, noise_fraction=0.25, temperature_plies=10)
+    search = MCTSConfig(num_simulations=8, noise_fraction=0.25, temperature_moves=10)
     for variant in VARIANTS:
         played = play_games(variant, _know_nothing, search, config, range(3), (1,))
         seen += [array.tolist() for array in played.samples.arrays().values()]

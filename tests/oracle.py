@@ -140,9 +140,19 @@ def perft(board: Board, side: str, depth: int, free: bool = False) -> int:
     return sum(perft(after, other(side), depth - 1, free) for after in boards)
 
 
-def negamax(board: Board, side: str, goal: str = "most", scoring: str = "board", free: bool = False) -> int:
-    """Returns the final score of `side` when both play perfectly to the end."""
-    known: dict[tuple[str, str], int] = {}  # by board and side: many orders of moves meet in one position
+def negamax(
+    board: Board,
+    side: str,
+    goal: str = "most",
+    scoring: str = "board",
+    free: bool = False,
+    known: dict[tuple[str, str], int] | None = None,
+) -> int:
+    """Returns the final score of `side` when both play perfectly to the end.
+
+    Many orders of moves meet in one position: `known` has scores by board and side, of these rules, and gets more.
+    """
+    known = {} if known is None else known
 
     def solve(board: Board, side: str) -> int:
         position = ("".join(board), side)

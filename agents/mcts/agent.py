@@ -145,14 +145,14 @@ def _decision(searched: Searched, index: int, move: int) -> Decision:
 
 def _still(config: MCTSConfig) -> MCTSConfig:
     """Returns the configuration without noise and drawn moves."""
-    return replace(config, noise_fraction=0.0, temperature_plies=0, final_temperature=0.0, gumbel_scale=0.0)
+    return replace(config, noise_fraction=0.0, temperature_moves=0, final_temperature=0.0, gumbel_scale=0.0)
 
 
 def choose_move(
     weights: np.ndarray, best: int, position: Position, config: MCTSConfig, rng: np.random.Generator
 ) -> int:
     """Returns the action to play, drawn by `weights`, float [A], where that is so configured, else the best."""
-    is_early = Position(position.variant).num_empties - position.num_empties < config.temperature_plies
+    is_early = position.num_empties > config.draws_above(position.variant)
     temperature = config.temperature if is_early else config.final_temperature
     if temperature == 0:
         return best

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from reversi_env import Position, Variant
+
 MOST_SIMULATIONS = 4_000_000  # a tree of so many takes two gigabytes; its float32 sums of like values are 4 % off
 DEFAULT_SIMULATIONS = 100
 MOST_EXACT_EMPTIES = 20  # a leaf is solved in a second or less
@@ -31,13 +33,17 @@ class MCTSConfig:
     noise_concentration: float = 10.0
     forced_playouts: float = 0.0  # how many visits noise forces, to be taken off the policy again, see `puct`; 2 in Go
     temperature: float = 1.0  # of the draw of early moves: in proportion to visits to the power of its inverse
-    temperature_plies: int = 0  # so many moves from the start are drawn with it
+    temperature_moves: int = 0  # so many from the start, passes not counted, are drawn with it
     final_temperature: float = 0.0  # of later moves; 0 plays the most visited
 
     considered_moves: int = 16  # by a Gumbel root
     gumbel_scale: float = 0.0  # of its noise; self-play wants 1
     value_scale: float = 0.5  # how much values count beside priors, and `visit_offset`: see `gumbel`
     visit_offset: float = 50.0
+
+    def draws_above(self, variant: Variant) -> int:
+        """Returns the number of empty squares from which on moves are no longer drawn with `temperature`."""
+        return Position(variant).num_empties - self.temperature_moves
 
     @property
     def simulation_limit(self) -> int:
@@ -61,8 +67,8 @@ class MCTSConfig:
                 raise ValueError(f"{name} must be at least 0 and finite, got {getattr(self, name)}")
         if not 0 <= self.noise_fraction <= 1:
             raise ValueError(f"noise_fraction must be from 0 to 1, got {self.noise_fraction}")
-        if self.temperature_plies < 0:
-            raise ValueError(f"temperature_plies must be at least 0, got {self.temperature_plies}")
+        if self.temperature_moves < 0:
+            raise ValueError(f"temperature_moves must be at least 0, got {self.temperature_moves}")
         if not 0 <= self.exact_empties <= MOST_EXACT_EMPTIES:
             raise ValueError(f"exact_empties must be from 0 to {MOST_EXACT_EMPTIES}, got {self.exact_empties}")
         if not 2 <= self.considered_moves <= 64:
@@ -76,7 +82,7 @@ class MCTSConfig:
         if self.root == "puct" and self.gumbel_scale:
             raise ValueError("gumbel_scale is for root=gumbel; the noise of root=puct is noise_fraction")
         if self.root == "gumbel":
-            for name in ("noise_fraction", "forced_playouts", "temperature_plies", "final_temperature"):
+            for name in ("noise_fraction", "forced_playouts", "temperature_moves", "final_temperature"):
                 if getattr(self, name):
                     raise ValueError(f"{name} is for root=puct; root=gumbel wants gumbel_scale alone")
             if self.time_limit_s is not None:

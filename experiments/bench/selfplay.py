@@ -25,7 +25,7 @@ from experiments.arguments import setting
 from experiments.bench.inference import asking
 from experiments.bench.measure import BenchSettings, Workload, measure, settings_of, show
 from experiments.bench.usual_loop import UsualLoop
-from experiments.training.self_play import Actor, SelfPlayConfig
+from experiments.training.self_play import Playing, SelfPlayConfig
 from reversi_env import Game, Position, Variant, random_games
 
 SEED = 1
@@ -104,7 +104,7 @@ class _Play:
         self.cpu_s = 0.0
         self._calls = calls
         config_of_games = SelfPlayConfig(games_at_once=num_games, exact_empties=0)
-        self._actor = Actor(variant, evaluate, config, config_of_games, range(1 << 40), (SEED,))
+        self._actor = Playing(variant, evaluate, config, config_of_games, range(1 << 40), (SEED,))
 
     def __call__(self) -> int:
         began, before = time.process_time(), self._actor.search.num_evaluated
@@ -118,7 +118,7 @@ def _search_config(root: str, num_simulations: int) -> MCTSConfig:
     """Returns how self-play searches, with its noise."""
     if root == "gumbel":
         return MCTSConfig(root=root, num_simulations=num_simulations, gumbel_scale=1.0)
-    return MCTSConfig(num_simulations=num_simulations, noise_fraction=0.25, temperature_plies=12)
+    return MCTSConfig(num_simulations=num_simulations, noise_fraction=0.25, temperature_moves=12)
 
 
 def main(arguments: list[str]) -> int:

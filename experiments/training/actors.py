@@ -49,7 +49,6 @@ class ActorsConfig:
 
     kind: str = "local"  # processes of one thread each; "thread": threads of this one; "ray": tasks on a Ray cluster
     num_actors: int = 0  # 0: as many as there are cores; on Ray as many as fit its CPUs, and nothing else
-    games_per_unit: int = 64  # at most so many games are played side by side, by one actor
     inference: InferenceConfig = field(default_factory=InferenceConfig)  # by what they ask the network
     cache_entries: int = 1 << 16  # evaluations that are remembered while a unit is played; 0: none
     address: str | None = None  # of the Ray cluster; by default one of this machine's own is started
@@ -59,8 +58,6 @@ class ActorsConfig:
             raise UnknownNameError("kind of actors", self.kind, KINDS)
         if not 0 <= self.num_actors <= MOST_ACTORS:
             raise ValueError(f"num_actors must be from 0 to {MOST_ACTORS:,}, got {self.num_actors}")
-        if self.games_per_unit < 1:
-            raise ValueError(f"games_per_unit must be at least 1, got {self.games_per_unit}")
         if self.cache_entries and not WAYS <= self.cache_entries <= 1 << 24:
             raise ValueError(f"cache_entries must be 0, or from {WAYS} to {1 << 24:,}, got {self.cache_entries}")
         if self.kind == "ray" and self.num_actors:
@@ -89,7 +86,7 @@ class Terms:
             return play_games(self.variant, evaluate, self.search, self.self_play, numbers, seed, check)
         cached = CachedEvaluator(evaluate, self.cache_entries)
         played = play_games(self.variant, cached, self.search, self.self_play, numbers, seed, check)
-        return replace(played, num_cached=cached.hits)
+        return replace(played, num_cached=cached.hits, evaluator_s=cached.evaluator_s)
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ class Actors(ABC):
     """Those who play, wherever they are."""
 
     def __init__(self, games_per_unit: int) -> None:
-        self._games_per_unit = games_per_unit
+        self._games_per_unit = games_per_unit  # at the most, played side by side
 
     def submit(self, published: Published, numbers: Sequence[int], seed: tuple[int, ...]) -> Round:
         """Has a game played for each of `numbers`, which with the seed fix its random choices; returns at once.
@@ -179,7 +176,7 @@ class Deaths:
         if self._number == MOST_DEATHS:
             raise TrainingError(
                 f"{self._number} actors died one after the other over the same games; the last {error}. "
-                "Where memory is short, lower actors.num_actors or actors.games_per_unit"
+                "Where memory is short, fewer actors or a lower self_play.games_at_once help"
             ) from None
         _LOG.warning("an actor %s; another one plays its games anew", error)
 
@@ -223,12 +220,12 @@ class LocalActors(Actors):
 
     def _look_after(self, actor: Actor) -> None:
         with contextlib.closing(actor):
-            while (asked := self._units.get()) is not None:
-                played, place, unit = asked
+            while (following := self._units.get()) is not None:
+                asked, place, unit = following
                 try:
-                    played.take(place, self._play(actor, unit))
+                    asked.take(place, self._play(actor, unit))
                 except BaseException as error:
-                    played.fail(error)
+                    asked.fail(error)
 
     def _play(self, actor: Actor, unit: Unit) -> SelfPlay:
         deaths = Deaths()
@@ -240,7 +237,7 @@ class LocalActors(Actors):
                 deaths.add(error)
 
 
-class Player:
+class Worker:
     """Plays units where it is, keeping the evaluator of a network until the next one comes."""
 
     def __init__(self, terms: Terms) -> None:
@@ -258,10 +255,15 @@ class ThreadActor(Actor):
     """Plays in the thread that asks."""
 
     def __init__(self, terms: Terms) -> None:
-        self._player = Player(terms)
+        self._worker = Worker(terms)
 
     def play(self, unit: Unit, check: Callable[[], None]) -> SelfPlay:
-        return self._player.play(unit, check)
+        try:
+            return self._worker.play(unit, check)
+        except (TrainingError, Interrupted):
+            raise
+        except Exception as error:
+            raise Failure.of(error).error() from error
 
     def close(self) -> None: ...
 
@@ -301,8 +303,8 @@ class ProcessActor(Actor):
             connection.send((unit.published if is_new else None, unit.numbers, unit.seed))
             self._published = unit.published
             answer = _received(connection, check)
-        except (EOFError, OSError):
-            raise ActorDiedError(self._ended()) from None
+        except (EOFError, OSError) as error:
+            raise ActorDiedError(self._ended() or f"could not be started ({error})") from None
         if isinstance(answer, Failure):
             raise answer.error()
         assert isinstance(answer, SelfPlay)
@@ -313,23 +315,24 @@ class ProcessActor(Actor):
 
     def _started(self, check: Callable[[], None]) -> Connection:
         context = multiprocessing.get_context("spawn")  # a forked child's torch hangs
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs, self._terms), daemon=True)
+        ours, theirs = context.Pipe()
+        process = context.Process(target=work, args=(theirs, self._terms), daemon=True)
         # A process begins with the mask of the thread that starts it. Ctrl-C, or a SIGTERM to the whole group, is for
         # the parent: when that is gone its actors see it by themselves.
         resource_tracker.ensure_running()  # else that is started with the process, and ends by undoing the mask
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-        self._process.start()
-        theirs.close()  # now theirs alone, so that its end is seen here
-        _received(self._connection, check)  # that it is ready; what is sent before may be more than a pipe holds
-        return self._connection
+        with contextlib.closing(theirs):  # from here on theirs alone, so that its end is seen here
+            process.start()
+        self._connection, self._process = ours, process
+        _received(ours, check)  # that it is ready; what is sent before may be more than a pipe holds
+        return ours
 
-    def _ended(self) -> str:
-        """Ends the process, if it goes on, and returns how it ended."""
+    def _ended(self) -> str | None:
+        """Ends the process, if it goes on, and returns how it ended; None where there was none."""
         connection, process = self._connection, self._process
         self._connection = self._process = self._published = None
         if connection is None or process is None:
-            return "was not there"
+            return None
         connection.close()
         process.join(_GRACE_S)
         if process.is_alive():
@@ -348,7 +351,7 @@ def _received(connection: Connection, check: Callable[[], None]) -> object:
 
 def work(connection: Connection, terms: Terms) -> None:
     """Plays what is asked for at the other end, until that is closed, or its process gone."""
-    player = Player(terms)
+    worker = Worker(terms)
     published: Published | None = None
 
     def check() -> None:
@@ -362,7 +365,7 @@ def work(connection: Connection, terms: Terms) -> None:
             published = new or published
             assert published is not None
             try:
-                answer: SelfPlay | Failure = player.play(Unit(published, numbers, seed), check)
+                answer: SelfPlay | Failure = worker.play(Unit(published, numbers, seed), check)
             except Exception as error:
                 answer = Failure.of(error)
             connection.send(answer)
@@ -370,6 +373,8 @@ def work(connection: Connection, terms: Terms) -> None:
 
 def make_actors(config: ActorsConfig, terms: Terms) -> Actors:
     """Returns the actors that a configuration names; raises TrainingError where a library is missing."""
+    compile_kernels(terms)  # here, before many processes would do it at once
+    games_per_unit = terms.self_play.games_at_once
     if config.kind == "ray":
         try:
             from experiments.training.ray_actors import RayActors  # needs an extra
@@ -379,11 +384,10 @@ def make_actors(config: ActorsConfig, terms: Terms) -> Actors:
             raise TrainingError(
                 'actors=ray needs ray, which an extra brings: pip install -c constraints.txt -e ".[ray]"'
             ) from None
-        return RayActors(config.address, config.games_per_unit, terms)
+        return RayActors(config.address, games_per_unit, terms)
     number = config.num_actors or os.cpu_count() or 1
     kind = ThreadActor if config.kind == "thread" else ProcessActor
-    compile_kernels(terms)  # here, before many processes would do it at once
-    return LocalActors([kind(terms) for _ in range(number)], config.games_per_unit)
+    return LocalActors([kind(terms) for _ in range(number)], games_per_unit)
 
 
 def compile_kernels(terms: Terms) -> None:

@@ -3,10 +3,11 @@
 Games and learning overlap. An iteration takes the games of its round, learns, and publishes what it has learned; round
 k is played with what was published after round k − 2, or with the network as it began. So while the learner works its
 actors are at the next round, and when that is done, at the one after it. Which games are played by which network is
-thus settled beforehand, and a result depends on the seed alone, not on who was faster.
+thus settled beforehand, and a result depends on the seed alone, not on who was faster, unless the run ends by time.
 """
 
 import contextlib
+import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,20 +22,22 @@ from agents.agent import Agent
 from agents.checkpoint import Network
 from agents.manifest import CheckpointError
 from agents.mcts import MCTSAgent
-from agents.networks.published import Published, publish
+from agents.networks.published import TUPLES, Published, is_available, publish
 from agents.networks.residual import ResidualNetwork
 from agents.ntuple.tables import Tables
 from experiments.training.actors import Actors, Round, Terms, make_actors
 from experiments.training.algorithm import Algorithm, Counters
 from experiments.training.config import TrainConfig
-from experiments.training.interruption import Stop
+from experiments.training.interruption import Stop, TrainingError
 from experiments.training.learner import Learner
 from experiments.training.replay import REPLAY, Replay
 from experiments.training.tensors import join_tensors, split_tensors
 from experiments.training.watched import Watched
+from reversi_env.naming import UsageError
 
 _AHEAD = 2  # rounds that are asked for before the first of them is learned from
 _CALIBRATION_POSITIONS = 512
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -71,6 +74,7 @@ class AlphaZero(Algorithm):
         if not self._published:
             self._published = dict.fromkeys(range(_AHEAD), self._publish())
         self._ask()
+        has_asked = time.monotonic()
         played = self._rounds.pop(number).result(stop.check)
         has_games = time.monotonic()
         self._replay.add(played.samples)
@@ -95,12 +99,12 @@ class AlphaZero(Algorithm):
             "self_play/simulations_per_s": played.num_simulations / seconds,
             "replay/positions": len(self._replay),
             "replay/age_rounds": self._replay.age,
-            # Shares in the CPU time of this round's games and of learning.
+            # Shares in the CPU time of this round's games and of the learner's thread.
             "time/network_share": played.evaluator_s / all_s,
             "time/solver_share": played.solver_s / all_s,
             "time/tree_share": (played.cpu_s - played.evaluator_s - played.solver_s) / all_s,  # and what is around it
             "time/learner_share": learner_s / all_s,
-            "time/wait_s": has_games - began,  # of the learner, for games
+            "time/wait_s": has_games - has_asked,  # of the learner, for games
             "time/learn_s": has_learned - has_games,
             "time/publish_s": seconds - (has_learned - began),
             "time/iteration_s": seconds,
@@ -145,7 +149,7 @@ class AlphaZero(Algorithm):
             number, _, backend = name.partition(".")
             if not number.isdecimal() or tensor.dtype != torch.uint8:
                 raise ValueError(f"published.{name} is no published network")
-            self._published[int(number)] = Published(backend, tensor.numpy().tobytes(), self._device.type)
+            self._published[int(number)] = Published(backend, tensor.numpy().tobytes(), self._actors_device.type)
         iteration = self.counters.iteration
         wanted = set(range(iteration, iteration + _AHEAD)) if iteration else set()
         if self._published.keys() != wanted:
@@ -153,6 +157,15 @@ class AlphaZero(Algorithm):
                 f"it has the networks of rounds {sorted(self._published)}; after iteration {iteration} those of "
                 f"{sorted(wanted)} are played"
             )
+        for at, network in self._published.items():
+            if network.backend != TUPLES and not is_available(network.backend, network.device):
+                _LOG.warning(
+                    "round %d was to be played by %s, which cannot run here; it is played by what is learned by now, "
+                    "so the run goes on, but not as an unbroken one would",
+                    at,
+                    network.backend,
+                )
+                self._published[at] = self._publish()
 
     def close(self) -> None:
         if self._actors is not None:
@@ -176,6 +189,11 @@ class AlphaZero(Algorithm):
         terms = Terms(self.variant, config.search, config.self_play, config.actors.cache_entries)
         return make_actors(config.actors, terms)
 
+    @property
+    def _actors_device(self) -> torch.device:
+        """Where networks are asked: on the learner's device, but by CPUs on a cluster."""
+        return torch.device("cpu") if self.config.actors.kind == "ray" else self._device
+
     def _publish(self) -> Published:
         """Returns what is learned by now, for actors; the replay's positions tell how closely it is kept."""
         config, calibration = self.config.actors, None
@@ -185,15 +203,20 @@ class AlphaZero(Algorithm):
             calibration = drawn.player, drawn.opponent
         network = self._learner.averaged()
         assert not isinstance(network, Tables)  # with which no tree is searched
-        return publish(
-            network,
-            self.variant,
-            config.inference.backend,
-            calibration,
-            self._device,
-            min(self.config.self_play.games_at_once, config.games_per_unit),
-            config.inference.float32,
-        )
+        try:
+            return publish(
+                network,
+                self.variant,
+                config.inference.backend,
+                calibration,
+                self._actors_device,
+                self.config.self_play.games_at_once,
+                config.inference.float32,
+            )
+        except UsageError:  # a backend that is not there
+            raise
+        except ValueError as error:
+            raise TrainingError(f"what is learned cannot be played with: {error}") from None
 
     def _learn(self, num_new: int, stop: Stop) -> dict[str, float]:
         sampling = self._learner.config

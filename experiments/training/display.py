@@ -60,8 +60,6 @@ class Display:
     def iteration(self, done: int, numbers: Mapping[str, float]) -> None:
         """Tells the numbers of the iteration that has just ended."""
         told = [template.format(numbers[key]) for key, template in self._shown.items() if key in numbers]
-        if "train/value_loss" not in numbers and "held_out/error" not in numbers:
-            told.insert(0, "first games")  # from which the next iteration learns
         told.append(f"{time.monotonic() - self._began:.0f} s")
         completed, count = done, f"iteration {done} of {self._num_iterations}"
         if self._duration_s is not None:  # the one or the other ends the run

@@ -1,6 +1,6 @@
 """One learner on many processes, where one core or GPU is too slow; torchrun begins them, each with the same command.
 
-    torchrun --nproc-per-node 2 -m reversi_lab train experiment=othello
+    torchrun --nproc-per-node 2 -m reversi_lab train variant=othello network=medium
 
 Rank 0 is the run: the folder, the actors, the replay and the optimizer are its own. With each step it sends the others
 its weights and the batch, each computes the gradients of its part, and rank 0 takes their mean. So the others keep
@@ -79,17 +79,22 @@ class Ranks:
         gradients = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
         tensors = [*gradients, *numbers.values()]
         flat = _flat(tensors) * (len(part) / len(batch))
-        with _as_training_errors():
+        with _lost_ranks_told():
             distributed.reduce(flat, 0)
         if self.rank == 0:
             _fill(tensors, flat)
         return numbers
 
 
+def num_ranks() -> int:
+    """Returns how many processes torchrun has begun with this one; 1 where it has not."""
+    return int(os.environ.get("WORLD_SIZE", "1")) if distributed.is_torchelastic_launched() else 1
+
+
 @contextlib.contextmanager
 def joined_ranks(device: torch.device) -> Iterator[Ranks | None]:
     """Joins the processes that torchrun has begun with this one; gives None where it has not, or this one alone."""
-    size = int(os.environ.get("WORLD_SIZE", "1")) if distributed.is_torchelastic_launched() else 1
+    size = num_ranks()
     if size == 1:
         yield None
         return
@@ -118,7 +123,7 @@ def _share(network: nn.Module, batch: Batch) -> None:
 
 
 def _broadcast(tensor: Tensor) -> None:
-    with _as_training_errors():
+    with _lost_ranks_told():
         distributed.broadcast(tensor, 0)
 
 
@@ -133,7 +138,7 @@ def _fill(tensors: Sequence[Tensor], flat: Tensor) -> None:
 
 
 @contextlib.contextmanager
-def _as_training_errors() -> Iterator[None]:
+def _lost_ranks_told() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # gloo has no type for it

@@ -17,7 +17,7 @@ import ray
 from ray import exceptions
 
 from agents.networks.published import Published
-from experiments.training.actors import ActorDiedError, Actors, Deaths, Failure, Player, Round, Terms, Unit
+from experiments.training.actors import ActorDiedError, Actors, Deaths, Failure, Round, Terms, Unit, Worker
 from experiments.training.interruption import TrainingError
 from experiments.training.self_play import SelfPlay
 
@@ -53,7 +53,7 @@ class RayActors(Actors):
         try:
             _reach(address or "")
             ray.init(address or "local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-        except (OSError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError, exceptions.RayError) as error:
             raise TrainingError(f"no Ray cluster at {address or 'this machine'}: {_first_line(error)}") from None
         finally:
             signal.signal(signal.SIGTERM, handler)  # Ray's own would end the run without a checkpoint
@@ -85,7 +85,17 @@ class RayActors(Actors):
             self._asked[reference] = asked
 
     def _collect(self) -> None:
-        """Hands out what has been played, until everything is closed."""
+        """Hands out what has been played, until everything is closed, or Ray fails."""
+        try:
+            self._hand_out()
+        except Exception as error:
+            _LOG.debug("Ray failed", exc_info=True)
+            with self._lock:
+                left = list(self._asked.values())
+            for asked in left:
+                asked.round.fail(TrainingError(f"Ray cannot have games played: {_first_line(error)}"))
+
+    def _hand_out(self) -> None:
         while not self._is_closing.is_set():
             with self._lock:
                 references = list(self._asked)
@@ -104,7 +114,11 @@ class RayActors(Actors):
         try:
             answer = ray.get(reference)
         except _LOSSES as error:
-            asked.deaths.add(ActorDiedError(f"on the Ray cluster died ({type(error).__name__})"))
+            died = ActorDiedError(f"on the Ray cluster died ({type(error).__name__})")
+            if isinstance(error, exceptions.NodeDiedError):  # no fault of the games, and nodes come and go
+                _LOG.warning("an actor %s; its games are played anew", died)
+            else:
+                asked.deaths.add(died)
             self._start(asked)
         except exceptions.RayError as error:  # such as that of a node without Reversi Lab
             raise TrainingError(f"Ray cannot have games played: {_first_line(error)}") from None
@@ -114,15 +128,15 @@ class RayActors(Actors):
             asked.round.take(asked.place, answer)
 
 
-_players: list[Player] = []  # of this worker's process: one, since a worker serves a single run
+_workers: list[Worker] = []  # of this worker's process: one, since a worker serves a single run
 
 
 def _play(published: Published, terms: Terms, numbers: Sequence[int], seed: tuple[int, ...]) -> SelfPlay | Failure:
     """Plays a unit in a worker of Ray's."""
-    if not _players:
-        _players.append(Player(terms))
+    if not _workers:
+        _workers.append(Worker(terms))
     try:
-        return _players[0].play(Unit(published, numbers, seed), lambda: None)
+        return _workers[0].play(Unit(published, numbers, seed), lambda: None)
     except Exception as error:
         return Failure.of(error)
 

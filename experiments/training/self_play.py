@@ -39,7 +39,9 @@ OPENING_PLIES = 8  # after so many plies the diversity of games is told
 class SelfPlayConfig:
     """How games against oneself are played, beside what `MCTSConfig` says of the search."""
 
-    games_at_once: int = 64  # of one actor, and so about as many leaves a call of the network
+    games_at_once: int = (
+        64  # of one actor, and so about as many leaves a call of the network; also what it takes at a time
+    )
     exact_empties: int = 10  # from so many empty squares on the solver plays; 0: never
     max_random_plies: int = 0  # at the start of a game: a number drawn from 0 to this, none of them a sample
     # Playout cap randomization (Wu 2019, arXiv:1902.10565, section 3.1): only a share of moves is searched in full, and
@@ -88,7 +90,7 @@ class Style(NamedTuple):
     quick_simulations: int
     reuses_tree: bool
     temperature: float
-    temperature_plies: int
+    draws_above: int  # empty squares; with more moves are drawn with `temperature`
     final_temperature: float
 
 
@@ -350,10 +352,9 @@ def _record_search(
 
 
 @kernel
-def _chosen_edge(games: Games, tree: Tree, place: int, settings: Settings, style: Style) -> int:
+def _chosen_edge(games: Games, tree: Tree, place: int, num_empties: int, settings: Settings, style: Style) -> int:
     """Returns the root edge to play, drawn by the policy in `games.room` where that is so configured."""
-    is_early = games.num_plies[place] < style.temperature_plies
-    temperature = style.temperature if is_early else style.final_temperature
+    temperature = style.temperature if num_empties > style.draws_above else style.final_temperature
     if settings.is_gumbel or temperature == 0:
         return best_edge(tree, place, settings)
     root = tree.nodes[root_of(tree, place)]
@@ -387,7 +388,8 @@ def advance(games: Games, tree: Tree, spare: Tree, settings: Settings, style: St
                 load(games.boards, 2 * place + 1, rules.squares),
             )
             _record_search(games, trees, place, player, opponent, settings)
-            edge = _chosen_edge(games, trees, place, settings, style)
+            num_empties = rules.size * rules.size - count(player) - count(opponent)
+            edge = _chosen_edge(games, trees, place, num_empties, settings, style)
             move = int(trees.action[edge])
             is_in_tree = style.reuses_tree and descend(trees, spares, place, edge, rules)
             player, opponent = _played(games, place, player, opponent, move, rules)
@@ -462,7 +464,7 @@ def play_games(
     The samples are in the order of `numbers`. `check` is called between calls of the evaluator, and may raise.
     """
     began = time.thread_time()
-    actor = Actor(variant, evaluate, search_config, config, numbers, seed)
+    actor = Playing(variant, evaluate, search_config, config, numbers, seed)
     parts: dict[int, SelfPlay] = {}
     while actor.is_playing:
         check()
@@ -476,7 +478,7 @@ def play_games(
     )
 
 
-class Actor:
+class Playing:
     """Plays games by their numbers, some of them side by side; where one ends the next one begins."""
 
     def __init__(
@@ -489,6 +491,7 @@ class Actor:
         seed: tuple[int, ...],
     ) -> None:
         config.check(search_config)
+        start = Position(variant)
         num_places = min(config.games_at_once, len(numbers))
         self.variant = variant
         self.config = config
@@ -501,14 +504,13 @@ class Actor:
             quick_simulations=config.quick_simulations,
             reuses_tree=config.reuses_tree,
             temperature=float(search_config.temperature),
-            temperature_plies=search_config.temperature_plies,
+            draws_above=search_config.draws_above(variant),
             final_temperature=float(search_config.final_temperature),
         )
         self._games = new_games(len(self.search.tree.num_nodes), variant)
         self.solver_s = 0.0  # CPU seconds of this thread in the games' ends; `search` counts its leaves'
         self._exact = make_exact_memory(variant)
         self._spare = new_tree(1, self.search.tree.nodes_per_game if config.reuses_tree else 1, variant.rules)
-        start = Position(variant)
         self._start = np.array([start.player, start.opponent], np.uint64)
         self._start_is_black = start.is_black_to_move
         self._seed = np.uint64(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])

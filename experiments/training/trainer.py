@@ -1,5 +1,6 @@
 """The loop of a run, whatever its algorithm: iterations, checkpoints, evaluations."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from experiments.provenance import commit
 from experiments.tables import table_text
 from experiments.training.algorithm import Algorithm, Counters, counters_from
 from experiments.training.boards import boards_of
+from experiments.training.config import ScheduleConfig
 from experiments.training.interruption import Stop
 from experiments.training.run_folder import Metrics
 from experiments.truth.report import measure_truth
@@ -47,10 +49,12 @@ class _State:
     checkpoint: Checkpoint
 
 
-def forecast(counters: Counters, duration_s: float) -> dict[str, int]:
-    """Returns what a run will have counted when its time is over, at the rate that it has had so far."""
+def forecast(counters: Counters, schedule: ScheduleConfig) -> dict[str, int]:
+    """Returns what a run will have counted when its time or its iterations are over, at the rate it has had so far."""
     counts = {name.removeprefix("num_"): number for name, number in vars(counters).items() if name.startswith("num_")}
-    rate = duration_s / counters.elapsed_s
+    rate = schedule.num_iterations / counters.iteration
+    if schedule.duration_s is not None:
+        rate = min(rate, schedule.duration_s / counters.elapsed_s)
     return {name: round(rate * number) for name, number in {"iterations": counters.iteration, **counts}.items()}
 
 
@@ -98,9 +102,10 @@ class Trainer:
         metrics = Metrics(self.folder, counters.iteration)
         metrics.add_text("config", f"```yaml\n{self._config_yaml}\n```")
         metrics.add_text("commit", str(self._commit))
-        self.algorithm.prepare()
-        began = time.monotonic() - counters.elapsed_s
         try:
+            if not self._is_done(counters):
+                self.algorithm.prepare()
+            began = time.monotonic() - counters.elapsed_s
             while not self._is_done(counters):
                 numbers = self.algorithm.iterate(self._stop)
                 before_s, counters.elapsed_s = counters.elapsed_s, time.monotonic() - began
@@ -120,8 +125,9 @@ class Trainer:
                     if is_last or done % schedule.checkpoint_every == 0:
                         self.save()
                 self.report.iteration(done, numbers)
-                if schedule.duration_s and before_s < _FORECAST_AT * schedule.duration_s <= counters.elapsed_s:
-                    self.report.forecast(forecast(counters, schedule.duration_s))
+                tenth_s = _FORECAST_AT * (schedule.duration_s or math.inf)
+                if before_s < tenth_s <= counters.elapsed_s and not is_last:
+                    self.report.forecast(forecast(counters, schedule))
             self.algorithm.close()  # of what it may have begun for later iterations the evaluation needs nothing
             rows, numbers = self._rate(self.config.evaluation.final_num_games, metrics)
             metrics.add(self.iteration, numbers)

@@ -93,7 +93,7 @@ def test_a_forced_pass_turns_the_value_round():
 
 
 def test_early_moves_are_drawn_by_their_visits_and_later_ones_are_the_most_visited():
-    config = MCTSConfig(temperature_plies=2, temperature=0.5)
+    config = MCTSConfig(temperature_moves=2, temperature=0.5)
     start = Position()
     visits = np.zeros(65, np.int32)
     visits[list(start.legal_moves)] = (10, 20, 30, 40)
@@ -129,7 +129,7 @@ def test_one_agent_plays_several_variants_in_one_batch():
 def test_analysis_is_without_noise_and_without_draws():
     position = Position()
     noisy = MCTSAgent(
-        evaluate_by_hash, MCTSConfig(num_simulations=40, noise_fraction=1.0, temperature_plies=60), "mcts"
+        evaluate_by_hash, MCTSConfig(num_simulations=40, noise_fraction=1.0, temperature_moves=60), "mcts"
     )
     still = MCTSAgent(evaluate_by_hash, MCTSConfig(num_simulations=40), "mcts")
     assert (noisy.analyze(position).policy == still.select(position, np.random.default_rng(3)).policy).all()

@@ -56,9 +56,15 @@ def played_position(variant: Variant, num_empties: int, seed: int) -> Position:
             return position
 
 
+KNOWN: dict[Variant, dict[tuple[str, str], int]] = {}  # scores of 4×4, which the rule book takes half a minute to find
+
+
 def negamax(position: Position) -> int:
     variant = position.variant
-    return oracle.negamax(list(position.board), position.side, variant.goal, variant.scoring, variant.start == "free")
+    known = KNOWN.setdefault(variant, {}) if variant.size == 4 else None
+    return oracle.negamax(
+        list(position.board), position.side, variant.goal, variant.scoring, variant.start == "free", known
+    )
 
 
 def score_after(position: Position, moves: tuple[int, ...]) -> int:

@@ -1,5 +1,6 @@
 """Those who play: the same games whoever plays them, after deaths too; no process left behind; faults as sentences."""
 
+import multiprocessing
 import os
 import re
 import signal
@@ -26,8 +27,8 @@ from experiments.training.self_play import SelfPlayConfig
 from reversi_env import Variant
 
 VARIANT = Variant.named("othello-4x4")
-SEARCH = MCTSConfig(num_simulations=6, noise_fraction=0.25, temperature_plies=100)
-TERMS = Terms(VARIANT, SEARCH, SelfPlayConfig(exact_empties=4))
+SEARCH = MCTSConfig(num_simulations=6, noise_fraction=0.25, temperature_moves=100)
+TERMS = Terms(VARIANT, SEARCH, SelfPlayConfig(games_at_once=4, exact_empties=4))
 ROOT = Path(__file__).parents[2]
 
 
@@ -60,7 +61,7 @@ class Guess:
 
 
 def config(**settings):
-    return ActorsConfig(**{"kind": "local", "num_actors": 2, "games_per_unit": 4} | settings)
+    return ActorsConfig(**{"kind": "local", "num_actors": 2} | settings)
 
 
 @pytest.fixture
@@ -216,12 +217,21 @@ def test_actors_end_with_their_parent(number, tmp_path):
     assert printed == ("" if number == signal.SIGKILL else "closed\n")
 
 
+def test_processes_that_cannot_be_started_are_told(started, monkeypatch, caplog):
+    def start(process):
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(multiprocessing.context.SpawnProcess, "start", start)
+    with pytest.raises(TrainingError, match=r"3 actors died .* could not be started \(Resource temporarily"):
+        started(num_actors=1).submit(Guess(1), range(2), (1,)).result(unhurried)
+    assert len(caplog.records) == 2
+
+
 def test_what_a_kind_of_actors_has_no_use_for_is_refused():
     for settings, sentence in (
         ({"kind": "proces"}, "unknown kind of actors 'proces'; there are: local, ray, thread"),
         ({"kind": "ray", "num_actors": 2}, "num_actors must be 0 with kind=ray"),
         ({"address": "auto"}, "kind=local has none"),
-        ({"games_per_unit": 0}, "games_per_unit must be at least 1, got 0"),
         ({"num_actors": -1}, "num_actors must be from 0 to 1,000, got -1"),
     ):
         with pytest.raises(ValueError, match=re.escape(sentence)):

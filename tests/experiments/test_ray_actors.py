@@ -3,11 +3,12 @@
 import contextlib
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from experiments.training.interruption import TrainingError
+from experiments.training.self_play import SelfPlayConfig
 from reversi_env import Position
 from tests.experiments.test_actors import TERMS, Guess, config, make_actors, of, unhurried
 
@@ -51,12 +52,12 @@ def test_a_node_that_is_killed_costs_its_unfinished_games_and_nothing_else(clust
     marks.mkdir()
     other_marks.mkdir()
     guess = Watched(3, marks=str(marks), slow_s=0.02)
-    here = make_actors(config(kind="thread", games_per_unit=2), TERMS)
+    terms = replace(TERMS, self_play=SelfPlayConfig(games_at_once=2, exact_empties=4))
+    here = make_actors(config(kind="thread"), terms)
     expected = [here.submit(Guess(3), range(24), (number,)).result(unhurried) for number in (1, 2)]
     here.close()
 
-    settings = config(kind="ray", num_actors=0, games_per_unit=2, address=cluster.address)
-    actors = make_actors(settings, TERMS)
+    actors = make_actors(config(kind="ray", num_actors=0, address=cluster.address), terms)
     request.addfinalizer(actors.close)
     asked = actors.submit(guess, range(24), (1,))
     deadline = time.monotonic() + 120

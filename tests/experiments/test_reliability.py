@@ -27,7 +27,7 @@ TINY = [
     "network.num_head_channels=2",
     "search.num_simulations=4",
     "schedule.games_per_iteration=6",
-    "actors.games_per_unit=3",
+    "self_play.games_at_once=3",
     "learner.batch_size=16",
     "learner.samples_per_position=2",
     "evaluation.search.num_simulations=4",
@@ -177,8 +177,12 @@ def test_a_run_that_is_killed_at_twenty_moments_ends_as_an_unbroken_one(tmp_path
     assert cli.main(arguments(*overrides, folder=tmp_path, name="whole")) == cli.DONE
     rng = random.Random(1)
     run = tmp_path / "run"
-    command = arguments(*overrides, folder=tmp_path, actors="local")
     for kill in range(20):
+        actors = "thread" if kill % 3 else "local"  # processes take longer to begin
+        if run.exists():
+            command = ["train", f"resume={run}", f"actors.kind={actors}"]
+        else:
+            command = arguments(*overrides, folder=tmp_path, actors=actors)
         process = start(command)
         lines = []
         if kill % 4:  # while it trains
@@ -194,8 +198,6 @@ def test_a_run_that_is_killed_at_twenty_moments_ends_as_an_unbroken_one(tmp_path
         told = [int(found[1]) for line in lines if (found := re.match(r"iteration (\d+) of", line))]
         assert "Traceback" not in "".join(lines)
         assert "damaged" not in "".join(lines)
-        if run.exists():
-            command = ["train", f"resume={run}"]
         if told:
             assert told[-1] <= int(find_checkpoint(run).name) <= told[-1] + 1
     assert cli.main(["train", f"resume={run}"]) == cli.DONE

@@ -9,7 +9,7 @@ from scipy import stats
 
 from agents.mcts import MCTSConfig
 from experiments.training.replay import Samples
-from experiments.training.self_play import OPENING_PLIES, Actor, SelfPlay, SelfPlayConfig, play_games
+from experiments.training.self_play import OPENING_PLIES, Playing, SelfPlay, SelfPlayConfig, play_games
 from reversi_env import Position, Variant
 from reversi_env.geometry import bit_indices
 from tests import oracle
@@ -105,7 +105,7 @@ def assert_alike(one: SelfPlay, other: SelfPlay) -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_samples_are_positions_of_games_with_results_from_the_movers_side(variant):
-    search = MCTSConfig(num_simulations=6, temperature_plies=100)
+    search = MCTSConfig(num_simulations=6, temperature_moves=100)
     played = play_games(variant, evaluate_by_hash, search, SelfPlayConfig(exact_empties=0), range(3), seed=(7,))
     samples = played.samples
     samples.check(variant)
@@ -144,7 +144,7 @@ def test_samples_are_positions_of_games_with_results_from_the_movers_side(varian
     ids=str,
 )
 def test_the_end_is_played_perfectly_and_teaches_the_best_moves(variant, exact_empties):
-    search = MCTSConfig(num_simulations=2, noise_fraction=1.0, temperature_plies=60)
+    search = MCTSConfig(num_simulations=2, noise_fraction=1.0, temperature_moves=60)
     config = SelfPlayConfig(exact_empties=exact_empties, max_random_plies=2)
     played = play_games(variant, evaluate_as_even, search, config, range(6), seed=(1,))
     samples, free = played.samples, variant.start == "free"
@@ -178,7 +178,7 @@ def test_a_game_that_is_solved_from_its_start_needs_no_search():
 
 
 SEARCHES = {
-    "puct": MCTSConfig(num_simulations=9, noise_fraction=0.25, temperature_plies=20, forced_playouts=2.0),
+    "puct": MCTSConfig(num_simulations=9, noise_fraction=0.25, temperature_moves=20, forced_playouts=2.0),
     "gumbel": MCTSConfig(root="gumbel", num_simulations=9, gumbel_scale=1.0),
     "batches of leaves": MCTSConfig(num_simulations=12, noise_fraction=0.25, leaves_per_call=3, exact_empties=3),
 }
@@ -209,7 +209,7 @@ def test_games_do_not_depend_on_which_others_are_played_beside_them(search, reus
 
 def check_games(variant: Variant, search: MCTSConfig, config: SelfPlayConfig, num_games: int) -> None:
     """Plays games, asserting of every tree after every step what `check_trees` does."""
-    actor = Actor(variant, evaluate_by_hash, search, config, range(num_games), (2,))
+    actor = Playing(variant, evaluate_by_hash, search, config, range(num_games), (2,))
     ended = {}
     while actor.is_playing:
         actor.search.step()
@@ -279,11 +279,11 @@ def test_quick_searches_are_without_noise():
     assert len(policies[1]) > 10
 
 
-@pytest.mark.parametrize(("temperature_plies", "temperature"), [(1, 0.5), (1, 1.0), (0, 2.0)])
-def test_moves_are_drawn_by_the_policy_to_the_power_of_the_inverse_temperature(temperature_plies, temperature):
+@pytest.mark.parametrize(("temperature_moves", "temperature"), [(1, 0.5), (1, 1.0), (0, 2.0)])
+def test_moves_are_drawn_by_the_policy_to_the_power_of_the_inverse_temperature(temperature_moves, temperature):
     num_games, variant = 800, Variant(4)
-    late = {"final_temperature": temperature} if not temperature_plies else {"temperature": temperature}
-    search = MCTSConfig(num_simulations=40, temperature_plies=temperature_plies, **late)
+    late = {"final_temperature": temperature} if not temperature_moves else {"temperature": temperature}
+    search = MCTSConfig(num_simulations=40, temperature_moves=temperature_moves, **late)
     config = SelfPlayConfig(exact_empties=11)  # a game is its first move, the rest is solved
     played = play_games(variant, evaluate_by_hash, search, config, range(num_games), (4,))
     samples, start = played.samples, Position(variant)
@@ -302,7 +302,7 @@ def is_at(samples: Samples, row: int, position: Position) -> bool:
 
 
 def test_later_moves_are_the_most_visited():
-    search = MCTSConfig(num_simulations=30, temperature_plies=4, proves=False)
+    search = MCTSConfig(num_simulations=30, temperature_moves=4, proves=False)
     variant = Variant.named("othello-6x6")
     played = play_games(variant, evaluate_by_hash, search, SelfPlayConfig(exact_empties=0), range(4), (4,))
     num_early_others = 0
@@ -375,10 +375,10 @@ def test_surprise_moves_weight_between_the_positions_of_a_game_and_keeps_its_sum
 
 
 def test_noise_and_draws_of_a_game_come_from_streams_that_do_not_meet():
-    search = MCTSConfig(num_simulations=4, noise_fraction=0.25, temperature_plies=30)
+    search = MCTSConfig(num_simulations=4, noise_fraction=0.25, temperature_moves=30)
     for reuses_tree in (False, True):
         config = SelfPlayConfig(4, 0, max_random_plies=4, reuses_tree=reuses_tree)
-        actor = Actor(Variant(), evaluate_as_even, search, config, range(4), (1,))
+        actor = Playing(Variant(), evaluate_as_even, search, config, range(4), (1,))
         seen = set()
         for _ in range(60):
             actor.step()

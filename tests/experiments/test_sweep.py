@@ -2,11 +2,14 @@
 
 import json
 import re
+import signal
+import time
 
 import pytest
 
+from agents.runs import find_checkpoint
 from experiments import cli
-from tests.experiments.test_reliability import TINY
+from tests.experiments.test_reliability import TINY, arguments, start
 
 QUICK = ["schedule.num_iterations=1", "evaluation.opponents=[]", "actors=thread"]
 
@@ -45,6 +48,28 @@ def test_a_sweep_without_a_launcher_runs_one_after_the_other(tmp_path, capfd):
     assert capfd.readouterr().out.count(": done\n") == 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "launcher"), [(signal.SIGTERM, "basic"), (signal.SIGINT, "joblib")])
+def test_a_sweep_that_is_stopped_has_its_runs_leave_a_checkpoint(number, launcher, tmp_path):
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    command = [*arguments("schedule.num_iterations=100000", "evaluation.opponents=[]", folder=tmp_path, name="both")]
+    command += ["--multirun", "seed=1,2", f"hydra/launcher={launcher}"]
+    process = start(command)
+    first = tmp_path / "both" / "000-seed-1"
+    while not (first / "metrics.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    printed, errors = process.communicate(timeout=120)
+    assert process.returncode == cli.INTERRUPTED, errors
+    assert printed.count(": interrupted\n") == 2
+    assert f"go on with: reversi train resume={first}" in errors
+    assert "Traceback" not in errors
+    assert find_checkpoint(first)
+    left = {path.name for path in (tmp_path / "both").iterdir()}
+    assert left <= {"multirun.yaml", "000-seed-1", "001-seed-2"}  # Hydra's own, and the second where it had begun
+
+
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
@@ -52,6 +77,8 @@ def test_a_sweep_without_a_launcher_runs_one_after_the_other(tmp_path, capfd):
         (["network=small,medum"], "unknown choice of network 'medum'; did you mean medium"),
         (["resume=runs/x", "seed=1,2"], "a sweep begins new runs"),
         (["seed=1,2", "hydra/launcher=jobs"], "hydra/launcher"),
+        (["seed=1,2", "--config"], "leave out --multirun"),
+        (["name=one,two"], "a sweep has one folder, and names its runs itself"),
     ],
 )
 def test_what_no_sweep_can_be_is_said_in_a_sentence(overrides, sentence, tmp_path, capsys):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import configs
 from agents.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from agents.networks.residual import ResidualConfig, ResidualNetwork
 from agents.ntuple.tables import Tables
@@ -104,6 +105,23 @@ def test_the_same_seed_gives_the_same_weights_and_an_interrupted_run_too(tmp_pat
     resumed = weights_of(broken)
     assert all(torch.equal(one[name], resumed[name]) for name in one)
     assert [line["iteration"] for line in metrics_of(broken)] == [1, 2, 3, 4, 4]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(configs.__file__).parent.glob("experiment/*.yaml")), ids=lambda path: path.stem
+)
+def test_every_preset_is_a_configuration(path):
+    config, label = compose_config([f"experiment={path.stem}"])
+    assert label == path.stem
+    assert (config.schedule.duration_s is None) == (path.stem == "quick")
+
+
+def test_a_run_whose_backend_is_no_longer_there_goes_on_with_another(tmp_path, monkeypatch, caplog):
+    assert train("name=run", "schedule.num_iterations=2", folder=tmp_path) == cli.DONE
+    monkeypatch.setattr("experiments.training.alphazero.is_available", lambda backend, device: False)
+    assert cli.main(["train", f"resume={tmp_path}/run", "schedule.num_iterations=3"]) == cli.DONE
+    told = [message for message in caplog.messages if "which cannot run here" in message]
+    assert [message.split()[1] for message in told] == ["2", "3"]  # of the rounds
 
 
 def test_runs_that_begin_in_one_second_have_folders_of_their_own(tmp_path):
@@ -229,7 +247,7 @@ def test_what_ends_one_thread_ends_the_run_without_waiting_for_the_others(tmp_pa
 
     monkeypatch.setattr("experiments.training.actors.compile_kernels", lambda terms: None)
     monkeypatch.setattr("experiments.training.actors.play_games", play_badly)
-    assert train("actors.games_per_unit=3", folder=tmp_path) == cli.FAILED
+    assert train("self_play.games_at_once=3", folder=tmp_path) == cli.FAILED
     assert "the second thread is broken" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 

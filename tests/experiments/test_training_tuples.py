@@ -13,6 +13,7 @@ from agents.ntuple.network import TupleNetwork
 from agents.runs import CHECKPOINTS
 from experiments import cli
 from experiments.training.alphazero import SelfPlayCounters
+from experiments.training.config import ScheduleConfig
 from experiments.training.trainer import forecast
 from reversi_env import Position, Variant
 
@@ -92,7 +93,13 @@ def test_a_run_with_a_duration_foretells_its_end(tmp_path, capsys):
     assert games / iterations == pytest.approx(20, rel=0.1)  # of an iteration
     assert 0.1 < iterations / last["iteration"] < 10
     counters = SelfPlayCounters(iteration=3, elapsed_s=30.0, num_games=60, num_positions=1000, num_steps=7)
-    assert forecast(counters, 300.0) == {"iterations": 30, "games": 600, "positions": 10000, "steps": 70}
+    assert forecast(counters, ScheduleConfig(num_iterations=1000, duration_s=300.0)) == {
+        "iterations": 30,
+        "games": 600,
+        "positions": 10000,
+        "steps": 70,
+    }
+    assert forecast(counters, ScheduleConfig(num_iterations=6, duration_s=300.0))["games"] == 120
 
 
 def test_a_run_may_begin_with_the_n_tuples_of_another(tmp_path, capsys):
