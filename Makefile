@@ -48,7 +48,7 @@ clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Set-up. A stamp holds the folder for which .venv was made and is written last. .venv is made anew where a set-up was
+# Set-up. Byte code is written on all cores, which pip does on one; some files of libraries are no Python to be compiled. A stamp holds the folder for which .venv was made and is written last. .venv is made anew where a set-up was
 # cut short (it may hold half a package), its interpreter is gone, or the folder was moved; else it is only renewed.
 
 $(CORE): pyproject.toml constraints.txt
@@ -75,7 +75,8 @@ else \
 	echo "Bringing $(VENV) up to date; this may take some minutes ..."; \
 fi; \
 touch $(UNFINISHED) && rm -f $(CORE) $(DEV) && \
-$(BIN)/python -m pip install -qq -c constraints.txt -e "$(1)" && \
+$(BIN)/python -m pip install -qq --no-compile -c constraints.txt -e "$(1)" && \
+{ $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true; } && \
 rm $(UNFINISHED) || { echo "The set-up failed; the next call begins it again." >&2; exit 1; }
 endef
 
