@@ -48,8 +48,9 @@ clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Set-up. Byte code is written on all cores, which pip does on one; some files of libraries are no Python to be compiled. A stamp holds the folder for which .venv was made and is written last. .venv is made anew where a set-up was
+# Set-up. A stamp holds the folder for which .venv was made and is written last. .venv is made anew where a set-up was
 # cut short (it may hold half a package), its interpreter is gone, or the folder was moved; else it is only renewed.
+# Byte code is made on all cores, which pip does on one; a few files of libraries are no Python and fail.
 
 $(CORE): pyproject.toml constraints.txt
 	$(call install,.)

@@ -164,7 +164,7 @@ def _with_imports(path: Path) -> set[Path]:
 def _imports(source: Path) -> frozenset[Path]:
     """Returns the files of ours that a file's import statements name, wherever those stand.
 
-    They are found by their look, in a twentieth of a parser's time; what only looks like one does no harm.
+    They are found by their look, in a tenth of a parser's time; what only looks like one does no harm.
     """
     names: set[str] = set()
     for from_module, several, one, plain in _IMPORT.findall(source.read_bytes().decode("utf-8", "replace")):
