@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +79,8 @@ def _train(swept: Sequence[str], sweeps_process: int, config: DictConfig) -> tup
     with subprocess.Popen(command, start_new_session=True) as process:  # so that it hears of signals from here alone
         is_told = False
         try:
-            while not _has_ended(process):
+            while process.poll() is None:
+                time.sleep(_LOOK_EVERY_S)
                 if not is_told and (folder / _STOP).exists():
                     process.send_signal(signal.SIGINT)
                     is_told = True
@@ -86,12 +88,3 @@ def _train(swept: Sequence[str], sweeps_process: int, config: DictConfig) -> tup
             process.kill()
             raise
     return folder / name, process.returncode
-
-
-def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    """Waits a moment for a process."""
-    try:
-        process.wait(_LOOK_EVERY_S)
-    except subprocess.TimeoutExpired:
-        return False
-    return True

@@ -2,13 +2,13 @@
 
     reversi train                                        experiment=quick: 6×6 from nothing, some minutes on two cores
     reversi train experiment=quick schedule.num_iterations=2 evaluation.final_num_games=10    a look, within a minute
-    reversi train experiment=othello-1h seed=3           8×8 from nothing, in one hour on two cores
     reversi train algorithm=maskable_ppo                 the same by sb3-contrib's PPO, against the random player
     reversi train variant=othello init_from=zero-6x6     begins with a network from another board
-    reversi train experiment=ntuple                      n-tuples 8×8 from nothing in one hour on two cores
+    reversi train experiment=othello-1h seed=3           8×8 from nothing, in one hour on two cores
+    reversi train experiment=ntuple                      n-tuples for alpha-beta, 8×8 from nothing in one hour
     reversi train experiment=ntuple_quick                the same on 6×6 in 100 seconds
     reversi train resume=runs/x                          goes on from its last checkpoint
-    reversi train --config experiment=othello-1h          prints the configuration and does nothing
+    reversi train --config experiment=othello-1h         prints the configuration and does nothing
     torchrun --nproc-per-node 2 -m reversi_lab train     two processes learn as one, on two GPUs or cores
     reversi train --multirun seed=1,2,3                  a sweep: a run for each, one after the other
     reversi train --multirun seed=1,2,3 hydra/launcher=joblib hydra.launcher.n_jobs=2      two at a time, by an extra
@@ -61,7 +61,6 @@ from experiments.training.distributed import Ranks, joined_ranks, num_ranks
 from experiments.training.interruption import Interrupted, TrainingError
 from experiments.training.learner import LearnerConfig
 from experiments.training.run_folder import (
-    alone_in,
     find_resumed,
     holds_nothing,
     make_run_folder,
@@ -70,6 +69,7 @@ from experiments.training.run_folder import (
 )
 from experiments.training.self_play import SelfPlayConfig
 from experiments.training.trainer import Trainer
+from reversi_env.durable import alone_in
 from reversi_env.naming import UnknownNameError
 
 SCHEMAS: dict[str, tuple[str | None, type]] = {
@@ -203,18 +203,22 @@ def _joined_ranks(config: TrainConfig) -> Iterator[Ranks | None]:
 def _run_folder(config: TrainConfig, label: str, config_yaml: str) -> Iterator[Path]:
     """Gives the run's folder, to this process alone; a new one that ends with nothing to keep is taken away again."""
     if config.resume is not None:
-        with alone_in(Path(config.resume)):
+        with alone_in(Path(config.resume), _busy(config.resume)):
             yield Path(config.resume)
         return
     folder = make_run_folder(Path(config.runs), config.name, label)
     try:
-        with alone_in(folder):
+        with alone_in(folder, _busy(folder)):
             write_config(folder, config_yaml)  # with which it can go on from here
             write_facts(folder)
             yield folder
     finally:
         if holds_nothing(folder):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _busy(folder: str | Path) -> TrainingError:
+    return TrainingError(f"another process is training in {folder}; end it first, or leave it to it")
 
 
 @contextlib.contextmanager

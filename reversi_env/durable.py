@@ -143,17 +143,34 @@ def _clear_abandoned(target: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keeps a file or folder locked; raises BlockingIOError where another process has locked it."""
+def locked(path: Path, waits: bool = False) -> Iterator[None]:
+    """Keeps a file or folder locked; where another process has locked it, it waits or raises BlockingIOError."""
     if not _HAS_LOCKS:
         yield
         return
     handle = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path, refused: Exception | None = None) -> Iterator[None]:
+    """Keeps a folder locked, where its file system can.
+
+    Where another process has locked it, raises `refused`, or waits if there is none.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder, waits=refused is None))
+        except BlockingIOError:
+            if refused is not None:
+                raise refused from None
+        except OSError:
+            pass  # a file system without locks
+        yield
 
 
 @contextlib.contextmanager

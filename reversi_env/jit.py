@@ -32,10 +32,7 @@ from numba.core import event
 from numba.core.caching import FunctionCache
 from numba.core.sigutils import normalize_signature
 
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
+from reversi_env.durable import alone_in
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -214,27 +211,23 @@ class _ForgivingCache(FunctionCache):  # type: ignore[misc]  # Numba has no type
             return loaded
         except Exception as error:  # unpickling a damaged file can raise anything
             _LOG.warning("compiled code in %s cannot be read (%s); compiling anew", self.cache_path, error)
-            with contextlib.suppress(OSError), _alone_in(Path(self.cache_path)):
+            with contextlib.suppress(OSError), _writing(Path(self.cache_path)):
                 self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            with _alone_in(Path(self.cache_path)):
+            with _writing(Path(self.cache_path)):
                 super().save_overload(sig, data)
         except (OSError, EOFError) as error:
             _LOG.warning("compiled code cannot be kept in %s: %s", self.cache_path, error)
 
 
 @contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def _writing(folder: Path) -> Iterator[None]:
     """Has other processes wait that would write in a folder: Numba reads an index, adds to it and writes it anew."""
     folder.mkdir(parents=True, exist_ok=True)  # another process may have pruned it
-    with contextlib.ExitStack() as stack:
-        if fcntl is not None:
-            lock = stack.enter_context(open(folder / "lock", "wb"))
-            with contextlib.suppress(OSError):  # on some network file systems there are no locks
-                fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone_in(folder):
         yield
 
 

@@ -11,7 +11,6 @@ Representations", arXiv:2210.13382). A square is row · size + column. Passes ar
 with a reader of .npy can use the files; `open_dataset` maps them into memory as a `GameDataset`.
 """
 
-import contextlib
 import hashlib
 import io
 import itertools
@@ -19,7 +18,7 @@ import json
 import math
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,7 +27,7 @@ from typing import Any, BinaryIO, SupportsIndex, TypeAlias
 import numpy as np
 
 from reversi_env.datasets import GameDataset, Part, check_seed, parts_of
-from reversi_env.durable import is_unfinished, locked, new_file, new_folder, write_file
+from reversi_env.durable import alone_in, is_unfinished, new_file, new_folder, write_file
 from reversi_env.jit import kernel
 from reversi_env.naming import UnknownNameError, UsageError
 from reversi_env.playouts import NO_MOVE, random_games
@@ -110,7 +109,8 @@ def write_random_games(folder: Path, plan: Plan, seed: int, on_shard: OnShard | 
     """
     described = _described(plan, {"kind": "random games", "seed": check_seed(seed)})
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone_in(folder):
+    busy = DatasetError(f"another process is writing a data set to {folder}; name another folder")
+    with alone_in(folder, busy):
         shards = _finished_shards(folder, described)
         _write_manifest(folder, described, shards)
         for shard in range(plan.num_shards):
@@ -121,19 +121,6 @@ def write_random_games(folder: Path, plan: Plan, seed: int, on_shard: OnShard | 
                 _write_manifest(folder, described, shards)
             if on_shard:
                 on_shard(shard + 1, plan.num_shards, is_kept)
-
-
-@contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Keeps other processes from writing a data set there; raises DatasetError where one does."""
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(locked(folder))
-        except BlockingIOError:
-            raise DatasetError(f"another process is writing a data set to {folder}; name another folder") from None
-        except OSError:
-            pass  # a file system without locks
-        yield
 
 
 def write_recorded_games(

@@ -37,7 +37,7 @@ KINDS = ("local", "thread", "ray")
 MOST_ACTORS = 1_000
 MOST_DEATHS = 3  # over one unit; more say that it is no accident
 
-_LOOK_EVERY_S = 0.1  # for a request to stop
+LOOK_EVERY_S = 0.1  # for a request to stop
 _GRACE_S = 1.0  # in which a process ends by itself, when it is no longer asked for anything
 
 _LOG = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class Round:
 
         Raises what kept an actor from playing: TrainingError where that was in another process.
         """
-        while not self._ended.wait(_LOOK_EVERY_S):
+        while not self._ended.wait(LOOK_EVERY_S):
             check()
         if self._error is not None:
             raise self._error
@@ -344,7 +344,7 @@ class ProcessActor(Actor):
 
 def _received(connection: Connection, check: Callable[[], None]) -> object:
     """Returns what comes; raises EOFError or OSError where nothing can come any more."""
-    while not connection.poll(_LOOK_EVERY_S):
+    while not connection.poll(LOOK_EVERY_S):
         check()
     return connection.recv()
 

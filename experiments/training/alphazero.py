@@ -63,7 +63,7 @@ class AlphaZero(Algorithm):
 
     def prepare(self) -> None:
         self._learner.compile(self.variant)
-        self._actors = self._started()
+        self._start()
 
     def prune(self, checkpoints: Sequence[Path]) -> None:
         self._replay.prune(checkpoints)
@@ -174,20 +174,19 @@ class AlphaZero(Algorithm):
 
     def _ask(self) -> None:
         """Has the actors play the rounds whose networks are published, where they are not at it."""
-        schedule = self.config.schedule
-        self._actors = self._started()
+        schedule, actors = self.config.schedule, self._start()
         for number, published in sorted(self._published.items()):
             if number not in self._rounds and self.counters.iteration <= number < schedule.num_iterations:
                 numbers, seed = range(schedule.games_per_iteration), (self.config.seed, number)
-                self._rounds[number] = self._actors.submit(published, numbers, seed)
+                self._rounds[number] = actors.submit(published, numbers, seed)
 
-    def _started(self) -> Actors:
-        """Returns the actors, which are started where there are none yet."""
-        if self._actors is not None:
-            return self._actors
-        config = self.config
-        terms = Terms(self.variant, config.search, config.self_play, config.actors.cache_entries)
-        return make_actors(config.actors, terms)
+    def _start(self) -> Actors:
+        """Returns the actors, which begin to work where there are none yet."""
+        if self._actors is None:
+            config = self.config
+            terms = Terms(self.variant, config.search, config.self_play, config.actors.cache_entries)
+            self._actors = make_actors(config.actors, terms)
+        return self._actors
 
     @property
     def _actors_device(self) -> torch.device:

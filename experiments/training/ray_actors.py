@@ -17,11 +17,20 @@ import ray
 from ray import exceptions
 
 from agents.networks.published import Published
-from experiments.training.actors import ActorDiedError, Actors, Deaths, Failure, Round, Terms, Unit, Worker
+from experiments.training.actors import (
+    LOOK_EVERY_S,
+    ActorDiedError,
+    Actors,
+    Deaths,
+    Failure,
+    Round,
+    Terms,
+    Unit,
+    Worker,
+)
 from experiments.training.interruption import TrainingError
 from experiments.training.self_play import SelfPlay
 
-_LOOK_EVERY_S = 0.1
 _REACHED_WITHIN_S = 10.0
 _LOSSES = (  # of a worker, a node, or of what they had played
     exceptions.WorkerCrashedError,
@@ -100,9 +109,9 @@ class RayActors(Actors):
             with self._lock:
                 references = list(self._asked)
             if not references:
-                self._is_closing.wait(_LOOK_EVERY_S)
+                self._is_closing.wait(LOOK_EVERY_S)
                 continue
-            for reference in ray.wait(references, timeout=_LOOK_EVERY_S)[0]:
+            for reference in ray.wait(references, timeout=LOOK_EVERY_S)[0]:
                 with self._lock:
                     asked = self._asked.pop(reference)
                 try:

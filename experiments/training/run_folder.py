@@ -25,9 +25,8 @@ from omegaconf import OmegaConf
 from agents.manifest import MANIFEST
 from agents.runs import checkpoints_of, find_checkpoint
 from experiments.provenance import provenance
-from experiments.training.interruption import TrainingError
 from experiments.training.replay import REPLAY, check_shards
-from reversi_env.durable import blaming, locked, write_file
+from reversi_env.durable import blaming, write_file
 
 _CONFIG, _FACTS, _METRICS = "config.yaml", "run.json", "metrics.jsonl"
 
@@ -60,19 +59,6 @@ def make_run_folder(runs: Path, name: str | None, label: str) -> Path:
             return folder
         except FileExistsError:
             number += 1
-
-
-@contextlib.contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Keeps other processes from training in a run's folder; raises TrainingError where one does."""
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(locked(folder))
-        except BlockingIOError:
-            raise TrainingError(f"another process is training in {folder}; end it first, or leave it to it") from None
-        except OSError:
-            pass  # a file system without locks
-        yield
 
 
 def find_resumed(folder: Path) -> Path | None:

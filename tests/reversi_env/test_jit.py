@@ -58,7 +58,7 @@ class Laboratory:
         self.cache = folder / "cache"
         self.package.mkdir()
         self.cache.mkdir(mode=0o700)
-        for name in ("jit", "spans", "geometry", "vectors", "bitboard"):
+        for name in ("jit", "durable", "spans", "geometry", "vectors", "bitboard"):
             shutil.copy(Path(reversi_env.__file__).with_name(f"{name}.py"), self.package)
         (self.package / "__init__.py").write_text("")
         (self.package / "probe.py").write_text(PROBE)
