@@ -9,7 +9,8 @@ from scipy import stats
 
 from agents.mcts import MCTSConfig
 from experiments.training.replay import Samples
-from experiments.training.self_play import OPENING_PLIES, Playing, SelfPlay, SelfPlayConfig, play_games
+from experiments.training.search_games import OPENING_PLIES
+from experiments.training.self_play import Playing, SelfPlay, SelfPlayConfig, play_games
 from reversi_env import Position, Variant
 from reversi_env.geometry import bit_indices
 from tests import oracle
