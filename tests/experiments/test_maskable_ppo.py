@@ -1,7 +1,6 @@
 """Runs of `reversi train algorithm=maskable_ppo`, and how our games and network look to stable-baselines3."""
 
 import copy
-import json
 import re
 import signal
 import subprocess
@@ -27,6 +26,7 @@ from experiments.training.sb3_env import PlanesVecEnv, planes_of
 from experiments.training.watched import WatchedOpponent
 from reversi_env import Variant
 from reversi_env.env import ReversiEnv
+from tests.experiments.small_runs import metrics_of
 
 ROOT = Path(__file__).parents[2]
 TINY = [
@@ -68,10 +68,6 @@ def ppo_of(*overrides):
 
 def weights_of(run):
     return read_checkpoint(find_checkpoint(run)).network.state_dict()
-
-
-def metrics_of(run):
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 def games_of(num_envs, variant="othello-4x4", **settings):

@@ -1,6 +1,5 @@
 """Runs of `reversi train algorithm=ntuple`: what games teach, what a run leaves, and what is wrong with one."""
 
-import json
 import math
 import re
 import shutil
@@ -32,6 +31,7 @@ from experiments.training.ntuple_learner import NTupleLearner
 from reversi_env import Position, Variant
 from reversi_env.symmetry import NUM_SYMMETRIES, transform_position
 from tests import oracle
+from tests.experiments.small_runs import metrics_of
 
 ROOT = Path(__file__).parents[2]
 TINY = [
@@ -65,10 +65,6 @@ def train(*overrides, folder):
 
 def ntuple_of(*overrides):
     return make_algorithm(compose_config([*TINY, *overrides])[0])
-
-
-def metrics_of(run):
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 def style(**changes):

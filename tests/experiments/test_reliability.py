@@ -18,19 +18,12 @@ import torch
 from agents.checkpoint import read_checkpoint
 from agents.runs import CHECKPOINTS, find_checkpoint
 from experiments import cli
+from tests.experiments.small_runs import SMALL
 
 ROOT = Path(__file__).parents[2]
 TINY = [
-    "variant=othello-4x4",
-    "network.num_channels=4",
-    "network.num_blocks=1",
-    "network.num_head_channels=2",
-    "search.num_simulations=4",
-    "schedule.games_per_iteration=6",
+    *SMALL,
     "self_play.games_at_once=3",
-    "learner.batch_size=16",
-    "learner.samples_per_position=2",
-    "evaluation.search.num_simulations=4",
     "evaluation.opponents=[random]",
     "evaluation.every=4",
     "evaluation.num_games=2",

@@ -17,18 +17,11 @@ from experiments.training.boards import NUM_BOARDS, boards_of
 from experiments.training.run_folder import Metrics
 from reversi_env import Game, Variant, show
 from reversi_env.drawing.rgb import to_rgb
+from tests.experiments.small_runs import SMALL
 
 TINY = [
-    "variant=othello-4x4",
-    "network.num_channels=4",
-    "network.num_blocks=1",
-    "network.num_head_channels=2",
-    "search.num_simulations=4",
+    *SMALL,
     "schedule.num_iterations=2",
-    "schedule.games_per_iteration=6",
-    "learner.batch_size=16",
-    "learner.samples_per_position=2",
-    "evaluation.search.num_simulations=4",
     "evaluation.opponents=[random,greedy]",
     "evaluation.every=1",
     "evaluation.num_games=2",

@@ -26,21 +26,14 @@ from experiments.training.algorithms import make_algorithm
 from experiments.training.interruption import Interrupted
 from experiments.training.run_folder import make_run_folder
 from reversi_env import Variant
+from tests.experiments.small_runs import SMALL, metrics_of
 
 TINY = [
-    "variant=othello-4x4",
-    "network.num_channels=4",
-    "network.num_blocks=1",
-    "network.num_head_channels=2",
-    "search.num_simulations=4",
+    *SMALL,
     "schedule.num_iterations=4",
-    "schedule.games_per_iteration=6",
     "schedule.checkpoint_every=2",
     "actors=thread",
     "actors.num_actors=2",
-    "learner.batch_size=16",
-    "learner.samples_per_position=2",
-    "evaluation.search.num_simulations=4",
     "evaluation.opponents=[random]",
     "evaluation.every=3",
     "evaluation.num_games=2",
@@ -59,10 +52,6 @@ def run_of(folder):
 
 def weights_of(run):
     return read_checkpoint(sorted((run / CHECKPOINTS).iterdir())[-1]).network.state_dict()
-
-
-def metrics_of(run):
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 def test_a_run_leaves_its_folder_and_a_table(tmp_path, capsys):

@@ -1,6 +1,5 @@
 """Whole small runs with `network=ntuple`: what such a run leaves, where it goes on, what it refuses."""
 
-import json
 import re
 
 import numpy as np
@@ -16,6 +15,7 @@ from experiments.training.alphazero import SelfPlayCounters
 from experiments.training.config import ScheduleConfig
 from experiments.training.trainer import forecast
 from reversi_env import Position, Variant
+from tests.experiments.small_runs import metrics_of
 
 TINY = [
     "network=ntuple",
@@ -40,10 +40,6 @@ def train(*overrides, folder):
 
 def networks_of(run):
     return [read_checkpoint(folder).network for folder in sorted((run / CHECKPOINTS).iterdir())]
-
-
-def metrics_of(run):
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 def same(one, other):
