@@ -50,7 +50,7 @@ clean:
 
 # Set-up. A stamp holds the folder for which .venv was made and is written last. .venv is made anew where a set-up was
 # cut short (it may hold half a package), its interpreter is gone, or the folder was moved; else it is only renewed.
-# Byte code is made on all cores, which pip does on one; a few files of libraries are no Python and fail.
+# Byte code is made of what training imports, wherever Python itself may not keep it; pip would take all of 16,000 files.
 
 $(CORE): pyproject.toml constraints.txt
 	$(call install,.)
@@ -77,7 +77,7 @@ else \
 fi; \
 touch $(UNFINISHED) && rm -f $(CORE) $(DEV) && \
 $(BIN)/python -m pip install -qq --no-compile -c constraints.txt -e "$(1)" && \
-{ $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true; } && \
+PYTHONDONTWRITEBYTECODE= $(BIN)/python -c 'import experiments.train' && \
 rm $(UNFINISHED) || { echo "The set-up failed; the next call begins it again." >&2; exit 1; }
 endef
 
