@@ -2,8 +2,8 @@
 
 They run on boards of so many words only, since what is compiled for one and for two has little in common, and two
 processes are done in half the time. Prints, as JSON, what the exercises returned and how each kernel of these packages
-came by its machine code. A kernel that no exercise reaches is named by tests/reversi_env/test_jit.py; the place to
-reach it is `EXERCISES`.
+came by its machine code. A kernel that no exercise reaches is named by tests/test_kernels.py; the place to reach it is
+`EXERCISES`.
 """
 
 import importlib
