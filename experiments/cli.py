@@ -39,6 +39,7 @@ OTHER_VERBS = {
     "bench perft": Verb("experiments.bench.perft", "measure the rules"),
     "bench selfplay": Verb("experiments.bench.selfplay", "measure self-play and its tree"),
     "bench solver": Verb("experiments.bench.solver", "measure the exact solver"),
+    "bench training": Verb("experiments.bench.training", "measure self-play and learning together"),
     "perft": Verb("experiments.perft", "count the leaves of the game tree"),
     "records convert": Verb("experiments.records.convert", "write records of games in another format"),
     "records dataset": Verb("experiments.records.dataset", "write random or recorded games for learners"),

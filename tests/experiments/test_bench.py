@@ -136,3 +136,20 @@ def test_bench_selfplay_compares_actors_with_bare_backends_and_the_usual_loop(
     assert 0 < found["backends"]["torch"]["share_in_network"] < 1
     assert cli.main(command) == 0
     assert "torch: " in capsys.readouterr().out
+
+
+def test_bench_training_holds_the_whole_against_what_its_parts_allow(capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--channels", "4", "--blocks", "1", "--games", "4", "--simulations", "2", "--iterations", "1"]
+    command = ["bench", "training", *small, "--samples", "3", "--backend", "torch"]
+    assert cli.main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    figures = {figure["name"]: figure for figure in found["figures"]}
+    assert (
+        4 * 50 < figures["self-play and learning"]["amount"] <= 4 * 60
+    )  # passes are no samples, and hardly any game is shorter
+    rates = {name: figure["per_cpu_s"] for name, figure in figures.items()}
+    cost_s = 2 / rates["torch, bare"] + 3 / rates["training steps, bare"]
+    assert found["allowed_positions_per_cpu_s"] == pytest.approx(1 / cost_s)
+    assert found["of_allowed"] == pytest.approx(rates["self-play and learning"] * cost_s)
+    assert cli.main(command) == 0
+    assert "2 simulations and 3 samples each would allow" in capsys.readouterr().out
