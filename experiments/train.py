@@ -1,9 +1,10 @@
 """Trains a network, or an evaluation by n-tuples, from a configuration, by self-play or against opponents; rates it.
 
-    reversi train                                        experiment=quick: 6×6 from nothing, some minutes on two cores
+    reversi train                                        experiment=quick: 6×6 by n-tuples, two minutes on two cores
+    reversi train experiment=quick_network               6×6 by a residual network, some minutes
     reversi train experiment=quick schedule.num_iterations=2 evaluation.final_num_games=10    a look, within a minute
     reversi train algorithm=maskable_ppo                 the same by sb3-contrib's PPO, against the random player
-    reversi train variant=othello init_from=zero-6x6     begins with a network from another board
+    reversi train variant=othello network=small init_from=zero-6x6    begins with another
     reversi train experiment=othello-1h seed=3           8×8 from nothing, in one hour on two cores
     reversi train experiment=ntuple                      n-tuples for alpha-beta, 8×8 from nothing in one hour
     reversi train experiment=ntuple_quick                the same on 6×6 in 100 seconds

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 SMALL = [
+    "experiment=quick_network",
     "variant=othello-4x4",
     "network.num_channels=4",
     "network.num_blocks=1",

@@ -428,7 +428,7 @@ def test_a_checkpoint_of_another_algorithm_is_called_that(tmp_path, capsys):
         (["search.num_simulations=9"], 2, "algorithm=maskable_ppo has no use for search.num_simulations"),
         (["search=puct"], 2, "algorithm=maskable_ppo has no use for search"),
         (["schedule.replay_window=9"], 2, "algorithm=maskable_ppo has no use for schedule.replay_window"),
-        (["algorithm=alphazero"], 2, "algorithm=alphazero has no use for ppo.num_envs"),
+        (["algorithm=alphazero", "network=small"], 2, "algorithm=alphazero has no use for ppo.num_envs"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(arguments, code, sentence, tmp_path, capsys):

@@ -18,6 +18,7 @@ import torch
 from agents.checkpoint import read_checkpoint
 from agents.runs import CHECKPOINTS, find_checkpoint
 from experiments import cli
+from tests.experiments.forks import Fork
 from tests.experiments.small_runs import SMALL
 
 ROOT = Path(__file__).parents[2]
@@ -176,18 +177,18 @@ def test_a_run_that_is_killed_at_twenty_moments_ends_as_an_unbroken_one(tmp_path
             command = ["train", f"resume={run}", f"actors.kind={actors}"]
         else:
             command = arguments(*overrides, folder=tmp_path, actors=actors)
-        process = start(command)
-        lines = []
+        fork, lines = Fork(command, tmp_path), []
         if kill % 4:  # while it trains
-            for line in process.stderr:
+            for line in fork.errors:
                 lines.append(line)
                 if line.startswith("iteration "):
                     break
             time.sleep(rng.uniform(0, 0.5))
         else:  # or while it begins
-            time.sleep(rng.uniform(0, 5))
-        os.killpg(process.pid, signal.SIGKILL)
-        lines += process.communicate()[1].splitlines()
+            time.sleep(rng.uniform(0, 3))
+        fork.kill()
+        with fork.errors:
+            lines += fork.errors
         told = [int(found[1]) for line in lines if (found := re.match(r"iteration (\d+) of", line))]
         assert "Traceback" not in "".join(lines)
         assert "damaged" not in "".join(lines)

@@ -57,7 +57,7 @@ def weights_of(run):
 def test_a_run_leaves_its_folder_and_a_table(tmp_path, capsys):
     assert train(folder=tmp_path) == cli.DONE
     run = run_of(tmp_path)
-    assert run.name.startswith("quick-")
+    assert run.name.startswith("quick_network-")
     printed = capsys.readouterr()
     assert "random" in printed.out
     assert f"reversi play {run}" in printed.out
@@ -102,7 +102,7 @@ def test_the_same_seed_gives_the_same_weights_and_an_interrupted_run_too(tmp_pat
 def test_every_preset_is_a_configuration(path):
     config, label = compose_config([f"experiment={path.stem}"])
     assert label == path.stem
-    assert (config.schedule.duration_s is None) == (path.stem == "quick")
+    assert (config.schedule.duration_s is None) == path.stem.startswith("quick")
 
 
 def test_a_run_whose_backend_is_no_longer_there_goes_on_with_another(tmp_path, monkeypatch, caplog):
