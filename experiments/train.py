@@ -10,7 +10,7 @@
     reversi train experiment=ntuple_quick                the same on 6×6 in 100 seconds
     reversi train resume=runs/x                          goes on from its last checkpoint
     reversi train --config experiment=othello-1h         prints the configuration and does nothing
-    torchrun --nproc-per-node 2 -m reversi_lab train     two processes learn as one, on two GPUs or cores
+    torchrun --nproc-per-node 2 -m reversi_lab train network=small    two processes learn as one, on two GPUs or cores
     reversi train --multirun seed=1,2,3                  a sweep: a run for each, one after the other
     reversi train --multirun seed=1,2,3 hydra/launcher=joblib hydra.launcher.n_jobs=2      two at a time, by an extra
 
@@ -191,7 +191,7 @@ def _joined_ranks(config: TrainConfig) -> Iterator[Ranks | None]:
     size = num_ranks()
     if size > 1 and (config.algorithm != "alphazero" or config.network.kind != RESIDUAL):
         chosen = f"algorithm={config.algorithm} with network.kind={config.network.kind}"
-        raise UsageError(f"{chosen} knows no torchrun; run it in one process")
+        raise UsageError(f"{chosen} knows no torchrun, as residual networks do (network=small); run it in one process")
     if size > 1 and config.learner.batch_size < 2 * size:  # batch norm needs two
         raise UsageError(
             f"learner.batch_size must be at least 2 for each of {size} ranks, got {config.learner.batch_size}"
