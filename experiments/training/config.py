@@ -128,7 +128,7 @@ class ScheduleConfig:
 class EvaluationConfig:
     """Against whom what is learned is measured, and how thoroughly."""
 
-    opponents: list[str] = field(default_factory=lambda: list(CLASSIC_OPPONENTS))
+    opponents: list[str] = field(default_factory=lambda: list(CLASSIC_OPPONENTS))  # none: nothing is measured
     every: int = 10  # iterations; 0: only at the end
     num_games: int = 40  # a match while training goes on
     final_num_games: int = 200  # a match at the end
