@@ -514,6 +514,7 @@ def small_disk(tmp_path):
 
 def test_a_full_disk_is_said_in_a_sentence_and_keeps_the_last_checkpoint(small_disk, capsys):
     overrides = ["schedule.num_iterations=1000", "schedule.games_per_iteration=60", "evaluation.every=0", "name=run"]
+    overrides += ["learner.samples_per_position=0.1"]  # since games, and not steps, fill a disk
     assert train(*overrides, folder=small_disk) == cli.FAILED
     errors = capsys.readouterr().err
     assert "No space left on device" in errors
