@@ -25,9 +25,9 @@ from agents.mcts import MCTSAgent
 from agents.networks.published import TUPLES, Published, is_available, publish
 from agents.networks.residual import ResidualNetwork
 from agents.ntuple.tables import Tables
-from experiments.training.actors import Actors, Round, Terms, make_actors
+from experiments.training.actors import DEFAULT_CACHE_ENTRIES, Actors, Round, Terms, make_actors
 from experiments.training.algorithm import Algorithm, Counters
-from experiments.training.config import TrainConfig
+from experiments.training.config import NTUPLE, TrainConfig
 from experiments.training.interruption import Stop, TrainingError
 from experiments.training.learner import Learner
 from experiments.training.replay import REPLAY, Replay
@@ -184,7 +184,10 @@ class AlphaZero(Algorithm):
         """Returns the actors, which begin to work where there are none yet."""
         if self._actors is None:
             config = self.config
-            terms = Terms(self.variant, config.search, config.self_play, config.actors.cache_entries)
+            cache_entries = config.actors.cache_entries
+            if cache_entries is None:
+                cache_entries = 0 if config.network.kind == NTUPLE else DEFAULT_CACHE_ENTRIES
+            terms = Terms(self.variant, config.search, config.self_play, cache_entries)
             self._actors = make_actors(config.actors, terms)
         return self._actors
 

@@ -69,6 +69,7 @@ def test_a_run_leaves_its_folder_and_a_table(tmp_path, capsys):
     lines = metrics_of(run)
     assert [line["iteration"] for line in lines] == [1, 2, 3, 4, 4]
     assert lines[3]["self_play/games"] == 24
+    assert lines[3]["self_play/cache_hits"] > 0
     assert {"train/policy_loss", "train/value_loss", "train/owner_loss", "train/learning_rate"} <= lines[3].keys()
     assert "evaluation/random/score" in lines[2]
     assert "evaluation/random/score" in lines[4]
