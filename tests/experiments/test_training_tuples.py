@@ -48,11 +48,11 @@ def same(one, other):
 
 def test_answers_are_remembered_where_that_is_asked_for(tmp_path):
     hits = {}
-    for entries in ("null", 1024):
-        overrides = [f"name={entries}", f"actors.cache_entries={entries}", "schedule.num_iterations=1"]
+    for name, entries in (("none", "null"), ("some", "1024")):
+        overrides = [f"name={name}", f"actors.cache_entries={entries}", "schedule.num_iterations=1"]
         assert train(*overrides, "evaluation.opponents=[]", folder=tmp_path) == cli.DONE
-        hits[entries] = metrics_of(tmp_path / str(entries))[0]["self_play/cache_hits"]
-    assert hits["null"] == 0 < hits[1024]
+        hits[name] = metrics_of(tmp_path / name)[0]["self_play/cache_hits"]
+    assert hits["none"] == 0 < hits["some"]
 
 
 def test_a_run_leaves_n_tuples_that_play_and_goes_on_as_if_it_had_not_ended(tmp_path, capsys):
