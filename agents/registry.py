@@ -7,7 +7,8 @@ mobility, ntuple, or a folder), selectivity (0 to 5) and table_entries, see `Alp
 "zero-6x6": a trained network that comes along, with search; options such as num_simulations=400, see `MCTSConfig`, and
 backend=onnx-int8, see `agents.networks.published`.
 "runs/x", "runs/x/checkpoints/000012:num_simulations=400": the same with a checkpoint's network, or that of a run's last
-one; also "mcts:checkpoint=runs/x". Where n-tuples were trained it is alphabeta with them: "runs/x:time_limit_s=0.1".
+one; also "mcts:checkpoint=runs/x". Where algorithm=ntuple trained it is alphabeta with its tables:
+"runs/x:time_limit_s=0.1".
 "mcts:playouts=1", "mcts:evaluation=ntuple,num_simulations=10000": tree search without a network, by random games or by
 an evaluation.
 "ntuple-8x8": that with the n-tuples that come along.

@@ -1,7 +1,7 @@
 """The checkpoints in a run's folder: which there are, and which is to be used. Needs no torch.
 
-A checkpoint is a folder with a manifest; `agents.checkpoint` tells what else is in it. Where n-tuples were trained it
-holds their tables, as `agents.ntuple.tables` writes them, in a folder of its own.
+A checkpoint is a folder with a manifest; `agents.checkpoint` tells what else is in it. That of algorithm=ntuple
+holds tables, as `agents.ntuple.tables` writes them, in a folder of its own.
 """
 
 import itertools

@@ -1,16 +1,16 @@
 """Trains a network, or an evaluation by n-tuples, from a configuration, by self-play or against opponents; rates it.
 
     reversi train                                        experiment=quick: 6×6 by n-tuples, two minutes on two cores
-    reversi train experiment=quick_network               6×6 by a residual network, some minutes
     reversi train experiment=quick schedule.num_iterations=2 evaluation.final_num_games=10    a look, within a minute
-    reversi train algorithm=maskable_ppo                 the same by sb3-contrib's PPO, against the random player
-    reversi train variant=othello network=small init_from=zero-6x6    begins with another
+    reversi train experiment=quick_network               6×6 by a residual network, some minutes
+    reversi train algorithm=maskable_ppo                 that network by sb3-contrib's PPO, against the random player
+    reversi train experiment=quick_network variant=othello init_from=zero-6x6    begins with one from another board
     reversi train experiment=othello-1h seed=3           8×8 from nothing, in one hour on two cores
     reversi train experiment=ntuple                      n-tuples for alpha-beta, 8×8 from nothing in one hour
     reversi train experiment=ntuple_quick                the same on 6×6 in 100 seconds
     reversi train resume=runs/x                          goes on from its last checkpoint
     reversi train --config experiment=othello-1h         prints the configuration and does nothing
-    torchrun --nproc-per-node 2 -m reversi_lab train network=small    two processes learn as one, on two GPUs or cores
+    torchrun --nproc-per-node 2 -m reversi_lab train experiment=quick_network    two processes learn as one
     reversi train --multirun seed=1,2,3                  a sweep: a run for each, one after the other
     reversi train --multirun seed=1,2,3 hydra/launcher=joblib hydra.launcher.n_jobs=2      two at a time, by an extra
 
@@ -50,6 +50,7 @@ from experiments.sweep import sweep
 from experiments.training.actors import ActorsConfig
 from experiments.training.algorithms import follow, make_algorithm
 from experiments.training.config import (
+    NTUPLE,
     RESIDUAL,
     EvaluationConfig,
     NetworkConfig,
@@ -191,7 +192,9 @@ def _joined_ranks(config: TrainConfig) -> Iterator[Ranks | None]:
     size = num_ranks()
     if size > 1 and (config.algorithm != "alphazero" or config.network.kind != RESIDUAL):
         chosen = f"algorithm={config.algorithm} with network.kind={config.network.kind}"
-        raise UsageError(f"{chosen} knows no torchrun, as residual networks do (network=small); run it in one process")
+        raise UsageError(
+            f"{chosen} knows no torchrun, as residual networks do (experiment=quick_network); run it alone"
+        )
     if size > 1 and config.learner.batch_size < 2 * size:  # batch norm needs two
         raise UsageError(
             f"learner.batch_size must be at least 2 for each of {size} ranks, got {config.learner.batch_size}"
@@ -261,7 +264,8 @@ def compose_config(overrides: Sequence[str]) -> tuple[TrainConfig, str]:
         key = override.key_or_group
         for unused, choice in composed.unused_keys.items():
             if f"{key}.".startswith(f"{unused}."):
-                raise UsageError(f"{override.input_line}: {choice} has no use for {key}")
+                advice = "; residual networks have: experiment=quick_network" if choice == f"network={NTUPLE}" else ""
+                raise UsageError(f"{override.input_line}: {choice} has no use for {key}{advice}")
     experiments = [override.get_value_element_as_str() for override in parsed if override.key_or_group == "experiment"]
     return composed, experiments[-1] if experiments else "quick"
 

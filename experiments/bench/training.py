@@ -4,13 +4,14 @@
     reversi bench training --json --channels 32 --blocks 4 --games 128
 
 A generated position costs as many calls of the network as its search has simulations, and as many samples of training
-as it is drawn: simulations / the network's bare rate + samples / the bare rate of training steps, in CPU seconds. The
-whole run has all that a run of `reversi train` has but evaluations and checkpoints: trees, replay, averaged weights,
-publishing. Its actor and its learner are threads of this process; the solver plays no moves, no evaluation is
-remembered.
+as it is drawn: simulations / the network's bare rate + samples / the bare rate of training steps, in CPU seconds. That
+leaves out the root's own call, and that simulations which end in finished games make none. The whole has all that a run
+of `reversi train` has but evaluations and checkpoints: trees, replay, averaged weights, publishing. Its actor and its
+learner are threads of this process; the solver plays no moves, no evaluation is remembered.
 """
 
 import contextlib
+import math
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,6 +50,14 @@ class TrainingBenchSettings(BenchSettings):
     samples: float = setting(4.0, "how often a position is drawn")
     iterations: int = setting(2, "iterations in a round")
     backend: str = setting(AUTO, "what runs the network for search")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("channels", "blocks", "games", "simulations", "iterations"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 < self.samples < math.inf:
+            raise ValueError(f"samples must be above 0 and finite, got {self.samples}")
 
 
 class _Steps:

@@ -120,7 +120,7 @@ class NetworkAlgorithm(Algorithm):
 
     def take_up(self, network: Network) -> None:
         if not isinstance(network, ResidualNetwork):
-            raise CheckpointError("the checkpoint holds n-tuple tables, the configuration asks for a network")
+            raise CheckpointError("the checkpoint holds n-tuples, the configuration asks for a residual network")
         if network.config != self.network.config:
             raise CheckpointError(
                 f"the checkpoint's network is {network.config}, the configuration asks for {self.network.config}"

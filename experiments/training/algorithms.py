@@ -82,7 +82,7 @@ def _network_of(config: TrainConfig, init_from: str, kind: type[_Kind]) -> _Kind
     if not isinstance(found.network, kind):
         raise CheckpointError(
             f"init_from={init_from} holds a {type(found.network).__name__}, "
-            f"network.kind={config.network.kind} is a {kind.__name__}; network= chooses another"
+            f"network.kind={config.network.kind} is a {kind.__name__}"
         )
     if found.variant.goal != config.variant.goal:
         raise CheckpointError(

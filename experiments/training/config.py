@@ -63,7 +63,6 @@ _UNUSED_BY_NETWORK = {
         "network.num_head_channels",
         "learner",
         "actors.inference",
-        "device",
     ),
 }
 
@@ -133,7 +132,7 @@ class EvaluationConfig:
     num_games: int = 40  # a match while training goes on
     final_num_games: int = 200  # a match at the end
     search: MCTSConfig = field(default_factory=MCTSConfig)  # of a network
-    depth: int = 4  # plies that alpha-beta looks ahead with n-tuples
+    depth: int = 4  # plies that alpha-beta looks ahead with the n-tuples of algorithm=ntuple
 
     def __post_init__(self) -> None:
         names = [str(opponent) for opponent in self.opponents]  # text or not: OmegaConf checks that later
@@ -269,7 +268,7 @@ class TrainConfig:
     device: str = "auto"  # "cpu", "cuda", or "auto": the first CUDA device where there is one
     runs: str = "runs"  # the folder of run folders
     name: str | None = None  # the run's own folder; by default the experiment and the time
-    init_from: str | None = None  # a run or checkpoint, on any board, whose network the run begins with
+    init_from: str | None = None  # a run or checkpoint whose network the run begins with; residual ones fit any board
     resume: str | None = None  # a run folder to go on with
 
     def __post_init__(self) -> None:
@@ -297,6 +296,10 @@ class TrainConfig:
         """Returns the device that `device` stands for; raises ValueError where it is not here."""
         if self.device not in ("auto", "cpu", "cuda"):
             raise ValueError(f"device is auto, cpu or cuda, got {self.device!r}")
+        if self.algorithm == "alphazero" and self.network.kind == NTUPLE:
+            if self.device == "cuda":
+                raise ValueError("device=cuda is for residual networks; n-tuples learn and play on the CPU")
+            return torch.device("cpu")
         has_cuda = torch.cuda.is_available()
         if self.device == "cuda" and not has_cuda:
             raise ValueError("device=cuda, but torch finds no CUDA device here; leave device=auto or say device=cpu")

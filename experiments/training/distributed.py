@@ -1,6 +1,6 @@
 """One learner on many processes, where one core or GPU is too slow; torchrun begins them, each with the same command.
 
-    torchrun --nproc-per-node 2 -m reversi_lab train variant=othello network=medium
+    torchrun --nproc-per-node 2 -m reversi_lab train experiment=quick_network variant=othello network=medium
 
 Rank 0 is the run: the folder, the actors, the replay and the optimizer are its own. With each step it sends the others
 its weights and the batch, each computes the gradients of its part, and rank 0 takes their mean. So the others keep

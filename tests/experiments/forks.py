@@ -3,6 +3,7 @@
 Only tests that begin dozens of processes want them; what begins by itself, as it does for people, is the truer test.
 """
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -31,7 +32,8 @@ class Fork:
     def kill(self) -> None:
         """Ends it and its children, with no notice."""
         assert self._process.pid is not None
-        os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it has ended, and its parent has taken note of that
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.join()
 
 

@@ -138,6 +138,12 @@ def test_bench_selfplay_compares_actors_with_bare_backends_and_the_usual_loop(
     assert "torch: " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("option", ["channels", "blocks", "games", "simulations", "iterations", "samples"])
+def test_bench_training_names_the_option_that_is_too_small(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["bench", "training", f"--{option}", "0"]) == 2
+    assert f"{option} must be " in capsys.readouterr().err
+
+
 def test_bench_training_holds_the_whole_against_what_its_parts_allow(capsys: pytest.CaptureFixture[str]) -> None:
     small = ["--channels", "4", "--blocks", "1", "--games", "4", "--simulations", "2", "--iterations", "1"]
     command = ["bench", "training", *small, "--samples", "3", "--backend", "torch"]

@@ -106,6 +106,36 @@ def test_every_preset_is_a_configuration(path):
     assert (config.schedule.duration_s is None) == path.stem.startswith("quick")
 
 
+@pytest.mark.parametrize(
+    ("overrides", "kind", "root", "size", "games"),
+    [
+        ([], "ntuple", "gumbel", 6, 1536),
+        (["experiment=quick_network"], "residual", "puct", 6, 96),
+        (["experiment=othello-1h"], "ntuple", "gumbel", 8, 2048),
+        (["experiment=othello-gpu"], "residual", "gumbel", 8, 2048),
+        (["algorithm=maskable_ppo"], "residual", "gumbel", 6, 1536),
+    ],
+)
+def test_what_is_learned_and_how_follows_from_the_preset(overrides, kind, root, size, games):
+    config, _ = compose_config(overrides)
+    found = config.network.kind, config.search.root, config.variant.size, config.schedule.games_per_iteration
+    assert found == (kind, root, size, games)
+
+
+def test_n_tuples_learn_on_the_cpu_and_without_torchrun(monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    for device in ("auto", "cpu"):
+        config, _ = compose_config([f"device={device}"])
+        assert config.to_device().type == "cpu"
+    assert cli.main(["train", "device=cuda"]) == cli.WRONG_USAGE
+    assert "device=cuda is for residual networks; n-tuples learn and play on the CPU" in capsys.readouterr().err
+    monkeypatch.setattr("experiments.train.num_ranks", lambda: 2)
+    assert cli.main(["train"]) == cli.WRONG_USAGE
+    assert "network.kind=ntuple knows no torchrun, as residual networks do" in capsys.readouterr().err
+    assert cli.main(["train", "learner.warmup_steps=3"]) == cli.WRONG_USAGE
+    assert "network=ntuple has no use for learner.warmup_steps; residual networks have" in capsys.readouterr().err
+
+
 def test_a_run_whose_backend_is_no_longer_there_goes_on_with_another(tmp_path, monkeypatch, caplog):
     assert train("name=run", "schedule.num_iterations=2", folder=tmp_path) == cli.DONE
     monkeypatch.setattr("experiments.training.alphazero.is_available", lambda backend, device: False)
