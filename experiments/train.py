@@ -191,10 +191,10 @@ def _joined_ranks(config: TrainConfig) -> Iterator[Ranks | None]:
     """Joins other processes of torchrun, where it has begun any; raises UsageError where they would be of no use."""
     size = num_ranks()
     if size > 1 and (config.algorithm != "alphazero" or config.network.kind != RESIDUAL):
-        chosen = f"algorithm={config.algorithm} with network.kind={config.network.kind}"
-        raise UsageError(
-            f"{chosen} knows no torchrun, as residual networks do (experiment=quick_network); run it alone"
-        )
+        chosen = f"algorithm={config.algorithm}"
+        if config.algorithm == "alphazero":
+            chosen = f"network.kind={config.network.kind}"
+        raise UsageError(f"{chosen} knows no torchrun, which is for residual networks by alphazero; run it alone")
     if size > 1 and config.learner.batch_size < 2 * size:  # batch norm needs two
         raise UsageError(
             f"learner.batch_size must be at least 2 for each of {size} ranks, got {config.learner.batch_size}"
@@ -264,7 +264,11 @@ def compose_config(overrides: Sequence[str]) -> tuple[TrainConfig, str]:
         key = override.key_or_group
         for unused, choice in composed.unused_keys.items():
             if f"{key}.".startswith(f"{unused}."):
-                advice = "; residual networks have: experiment=quick_network" if choice == f"network={NTUPLE}" else ""
+                advice = (
+                    "; residual networks have, such as experiment=quick_network"
+                    if choice == f"network={NTUPLE}"
+                    else ""
+                )
                 raise UsageError(f"{override.input_line}: {choice} has no use for {key}{advice}")
     experiments = [override.get_value_element_as_str() for override in parsed if override.key_or_group == "experiment"]
     return composed, experiments[-1] if experiments else "quick"

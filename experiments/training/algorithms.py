@@ -80,9 +80,14 @@ def _network_of(config: TrainConfig, init_from: str, kind: type[_Kind]) -> _Kind
     folder = WEIGHTS / init_from if init_from in shipped() else find_checkpoint(Path(init_from))
     found = read_checkpoint(folder)
     if not isinstance(found.network, kind):
+        cures = {
+            ResidualNetwork: "; say experiment=quick_network, or network=small and fewer games",
+            TupleNetwork: "; say network=ntuple",
+        }
+        cure = cures.get(type(found.network), "") if config.algorithm == "alphazero" else ""
         raise CheckpointError(
             f"init_from={init_from} holds a {type(found.network).__name__}, "
-            f"network.kind={config.network.kind} is a {kind.__name__}"
+            f"network.kind={config.network.kind} is a {kind.__name__}{cure}"
         )
     if found.variant.goal != config.variant.goal:
         raise CheckpointError(

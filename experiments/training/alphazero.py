@@ -197,9 +197,9 @@ class AlphaZero(Algorithm):
         return torch.device("cpu") if self.config.actors.kind == "ray" else self._device
 
     def _publish(self) -> Published:
-        """Returns what is learned by now, for actors; the replay's positions tell how closely it is kept."""
+        """Returns what is learned by now, for actors; the replay's positions tell how closely a backend keeps to it."""
         config, calibration = self.config.actors, None
-        if len(self._replay):
+        if len(self._replay) and isinstance(self._learner.network, ResidualNetwork):
             rng = np.random.default_rng(self._seeds(2))
             drawn = self._replay.draw_samples(_CALIBRATION_POSITIONS, rng)
             calibration = drawn.player, drawn.opponent

@@ -265,7 +265,7 @@ class TrainConfig:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     seed: int = 1
-    device: str = "auto"  # "cpu", "cuda", or "auto": the first CUDA device where there is one
+    device: str = "auto"  # "cpu", "cuda", or "auto": the first CUDA device there is; n-tuples: the CPU
     runs: str = "runs"  # the folder of run folders
     name: str | None = None  # the run's own folder; by default the experiment and the time
     init_from: str | None = None  # a run or checkpoint whose network the run begins with; residual ones fit any board

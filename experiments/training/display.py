@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from experiments.evaluation import Row
 from experiments.training.config import NTUPLE, TrainConfig
+from reversi_env import Position
 
 # What a line tells of an iteration beside its time, where there is such a number.
 _SHOWN = {
@@ -110,4 +111,10 @@ def display(folder: Path, config: TrainConfig) -> Iterator[Display]:
             bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
         shown = Display(config, bar)
         shown.say(f"training {variant.name}, {learned}, in {folder}; watch it: tensorboard --logdir {folder.parent}")
+        num_empties, exact_empties = Position(variant).num_empties, config.self_play.exact_empties
+        if config.algorithm == "alphazero" and exact_empties >= num_empties:
+            shown.say(
+                f"nothing is searched: from {exact_empties} empty squares on (self_play.exact_empties) the solver "
+                f"plays, and {variant.name} begins with {num_empties}"
+            )
         yield shown

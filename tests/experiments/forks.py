@@ -29,6 +29,13 @@ class Fork:
         self._process.start()
         self.errors = pipe.open()
 
+    def __enter__(self) -> "Fork":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.errors.close()
+
     def kill(self) -> None:
         """Ends it and its children, with no notice."""
         assert self._process.pid is not None

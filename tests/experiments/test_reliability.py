@@ -177,17 +177,17 @@ def test_a_run_that_is_killed_at_twenty_moments_ends_as_an_unbroken_one(tmp_path
             command = ["train", f"resume={run}", f"actors.kind={actors}"]
         else:
             command = arguments(*overrides, folder=tmp_path, actors=actors)
-        fork, lines = Fork(command, tmp_path), []
-        if kill % 4:  # while it trains
-            for line in fork.errors:
-                lines.append(line)
-                if line.startswith("iteration "):
-                    break
-            time.sleep(rng.uniform(0, 0.5))
-        else:  # or while it begins
-            time.sleep(rng.uniform(0, 3))
-        fork.kill()
-        with fork.errors:
+        lines = []
+        with Fork(command, tmp_path) as fork:
+            if kill % 4:  # while it trains
+                for line in fork.errors:
+                    lines.append(line)
+                    if line.startswith("iteration "):
+                        break
+                time.sleep(rng.uniform(0, 0.5))
+            else:  # or while it begins
+                time.sleep(rng.uniform(0, 3))
+            fork.kill()
             lines += fork.errors
         told = [int(found[1]) for line in lines if (found := re.match(r"iteration (\d+) of", line))]
         assert "Traceback" not in "".join(lines)

@@ -113,7 +113,6 @@ def test_every_preset_is_a_configuration(path):
         (["experiment=quick_network"], "residual", "puct", 6, 96),
         (["experiment=othello-1h"], "ntuple", "gumbel", 8, 2048),
         (["experiment=othello-gpu"], "residual", "gumbel", 8, 2048),
-        (["algorithm=maskable_ppo"], "residual", "gumbel", 6, 1536),
     ],
 )
 def test_what_is_learned_and_how_follows_from_the_preset(overrides, kind, root, size, games):
@@ -122,7 +121,14 @@ def test_what_is_learned_and_how_follows_from_the_preset(overrides, kind, root, 
     assert found == (kind, root, size, games)
 
 
-def test_n_tuples_learn_on_the_cpu_and_without_torchrun(monkeypatch, capsys):
+def test_other_algorithms_have_networks_and_windows_of_their_own():
+    assert compose_config(["algorithm=maskable_ppo"])[0].network.kind == "residual"
+    assert compose_config(["algorithm=ntuple"])[0].schedule.replay_window == 1_000_000
+    assert compose_config(["experiment=ntuple"])[0].schedule.replay_window == 10_000_000
+
+
+def test_n_tuples_learn_on_the_cpu_and_without_torchrun(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     for device in ("auto", "cpu"):
         config, _ = compose_config([f"device={device}"])
@@ -130,8 +136,13 @@ def test_n_tuples_learn_on_the_cpu_and_without_torchrun(monkeypatch, capsys):
     assert cli.main(["train", "device=cuda"]) == cli.WRONG_USAGE
     assert "device=cuda is for residual networks; n-tuples learn and play on the CPU" in capsys.readouterr().err
     monkeypatch.setattr("experiments.train.num_ranks", lambda: 2)
-    assert cli.main(["train"]) == cli.WRONG_USAGE
-    assert "network.kind=ntuple knows no torchrun, as residual networks do" in capsys.readouterr().err
+    for overrides, chosen in (([], "network.kind=ntuple"), (["algorithm=ntuple"], "algorithm=ntuple")):
+        assert cli.main(["train", *overrides]) == cli.WRONG_USAGE
+        assert f"{chosen} knows no torchrun, which is for residual networks" in capsys.readouterr().err
+
+
+def test_what_n_tuples_have_no_use_for_is_said_to_be_for_residual_networks(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     assert cli.main(["train", "learner.warmup_steps=3"]) == cli.WRONG_USAGE
     assert "network=ntuple has no use for learner.warmup_steps; residual networks have" in capsys.readouterr().err
 

@@ -46,6 +46,25 @@ def same(one, other):
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in vars(one))
 
 
+def test_processes_and_threads_learn_the_same_n_tuples(tmp_path):
+    for actors in ("local", "thread"):
+        overrides = [f"name={actors}", f"actors.kind={actors}", "evaluation.opponents=[]"]
+        assert train(*overrides, folder=tmp_path) == cli.DONE
+    one, other = (networks_of(tmp_path / actors)[-1] for actors in ("local", "thread"))
+    assert same(one, other)
+
+
+def test_a_run_that_the_solver_plays_says_so(tmp_path, capsys):
+    overrides = ["schedule.num_iterations=1", "schedule.games_per_iteration=2", "evaluation.opponents=[]"]
+    assert train(*overrides, "name=solved", "self_play.exact_empties=12", folder=tmp_path) == cli.DONE
+    assert (
+        "nothing is searched: from 12 empty squares on (self_play.exact_empties) the solver plays"
+        in capsys.readouterr().err
+    )
+    assert train(*overrides, "name=searched", "self_play.exact_empties=11", folder=tmp_path) == cli.DONE
+    assert "nothing is searched" not in capsys.readouterr().err
+
+
 def test_answers_are_remembered_where_that_is_asked_for(tmp_path):
     hits = {}
     for name, entries in (("none", "null"), ("some", "1024")):
@@ -115,7 +134,10 @@ def test_a_run_may_begin_with_the_n_tuples_of_another(tmp_path, capsys):
     for overrides, sentence in (
         (["variant=othello-6x6"], f"the n-tuples of init_from={tmp_path}/first are of 4×4, and fit no other board"),
         (["variant.goal=fewest"], "first was trained to win with the most discs, and the run's variant is won with"),
-        (["init_from=zero-6x6"], "init_from=zero-6x6 holds a ResidualNetwork, network.kind=ntuple is a TupleNetwork"),
+        (
+            ["init_from=zero-6x6"],
+            "init_from=zero-6x6 holds a ResidualNetwork, network.kind=ntuple is a TupleNetwork; say experiment=quick",
+        ),
     ):
         capsys.readouterr()
         assert train("name=refused", f"init_from={tmp_path}/first", *overrides, folder=tmp_path) == cli.FAILED
