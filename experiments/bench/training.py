@@ -76,7 +76,7 @@ class _Steps:
             margin=torch.zeros(num_samples),
             owner=torch.zeros(num_samples, num_squares),
         )
-        self._network = network.train().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._network = network.train().to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stubs leave it out
         self._optimizer = torch.optim.AdamW(network.parameters(), lr=1e-6)
         self._config = config
 

@@ -51,7 +51,7 @@ def test_a_node_that_is_killed_costs_its_unfinished_games_and_nothing_else(clust
     marks, other_marks = tmp_path / "ray", tmp_path / "here"
     marks.mkdir()
     other_marks.mkdir()
-    guess = Watched(3, marks=str(marks), slow_s=0.02)
+    guess = Watched(3, marks=str(marks), slow_s=0.04)  # so that the node dies in the middle of games
     terms = replace(TERMS, self_play=SelfPlayConfig(games_at_once=2, exact_empties=4))
     here = make_actors(config(kind="thread"), terms)
     expected = [here.submit(Guess(3), range(24), (number,)).result(unhurried) for number in (1, 2)]
